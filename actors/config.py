@@ -266,6 +266,61 @@ CONFIG: dict[str, ConfigKey] = {
             "group.initial.rebalance.delay.ms", 3000, _B, "Time for which an empty group waits for further members."
         ),
         ConfigKey("group.max.size", INT_MAX, _B, "Maximum number of members of a group.", 1),
+        # transactions
+        ConfigKey(
+            "transaction.max.timeout.ms", 900000, _B, "Longest transaction time-out that a producer may ask for.", 1
+        ),
+        ConfigKey(
+            "transactional.id.expiration.ms", 604800000, _B, "Time after which an unused transactional id expires.", 1
+        ),
+        ConfigKey(
+            "transaction.state.log.num.partitions", 50, _B, "Partitions of `__transaction_state` at its creation.", 1
+        ),
+        ConfigKey(
+            "transaction.state.log.replication.factor",
+            3,
+            _B,
+            "Replicas of `__transaction_state` at its creation.",
+            1,
+            32767,
+        ),
+        ConfigKey(
+            "transaction.state.log.min.isr", 2, _B, "min.insync.replicas of `__transaction_state` at its creation.", 1
+        ),
+        ConfigKey(
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+            10000,
+            _B,
+            "Interval at which a coordinator aborts transactions whose time-out is over.",
+            1,
+        ),
+        ConfigKey(
+            "transaction.remove.expired.transaction.cleanup.interval.ms",
+            3600000,
+            _B,
+            "Interval at which a coordinator removes expired transactional ids.",
+            1,
+        ),
+        ConfigKey(
+            "transaction.partition.verification.enable",
+            True,
+            _B,
+            "A leader asks the coordinator before it appends the first batch of a transaction.",
+        ),
+        ConfigKey(
+            "add.partitions.to.txn.retry.backoff.ms",
+            20,
+            _B,
+            "Pause before a leader asks again while the previous transaction is not completed.",
+            1,
+        ),
+        ConfigKey(
+            "add.partitions.to.txn.retry.backoff.max.ms",
+            100,
+            _B,
+            "Longest time for which it asks again; then the producer does.",
+            0,
+        ),
         ConfigKey(
             "num.io.threads", 8, _B, "Number of requests that a broker handles at the same time.", 1, dynamic=True
         ),
@@ -311,6 +366,15 @@ CONFIG: dict[str, ConfigKey] = {
             5,
         ),
         ConfigKey("retries", 2147483647, _P, "Maximum number of attempts after the first."),
+        ConfigKey(
+            "transactional.id",
+            "",
+            _P,
+            "Id of a producer with transactions; empty: its name. Producers with the same id fence each other.",
+        ),
+        ConfigKey(
+            "transaction.timeout.ms", 60000, _P, "Time after which the coordinator aborts an open transaction.", 1
+        ),
         ConfigKey("delivery.timeout.ms", 120000, _P, "Time within which a send succeeds or fails.", 1),
         ConfigKey(
             "isolation.level",

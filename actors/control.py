@@ -247,6 +247,7 @@ WATCHED = frozenset(
         "q.voters",
         "node.up",
         "node.down",
+        "node.stall",
         "broker.reg",
         "cons.own",
         "link.rule",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import msgspec
 
 KIP_232 = "kip-232"
+TRANSACTION_VERSION = "transaction.version"
+KAFKA_7408 = "kafka-7408"
+REFUSED_MARKER = "kafka-7408.refused-marker"
 ELR_CLEARED = "mend.elr-cleared"
 REMOVED_LEADER_DEADLOCK = "mend.removed-leader-deadlock"
 REMOVED_LEADER_ZOMBIE = "mend.removed-leader-zombie"
@@ -68,6 +71,30 @@ FEATURES: dict[str, Feature] = {
             "0",
             "Kafka's own (KIP-853). 1: the voters are in the metadata log and can change while the cluster runs; 0: "
             "they are those of `controller.quorum.voters`, for ever.",
+        ),
+        Feature(
+            TRANSACTION_VERSION,
+            ("0", "1", "2"),
+            "2",
+            "Kafka's own (KIP-890). 2: the producer epoch rises with each transaction, and brokers add partitions; 1: "
+            "only the coordinator's records may have more fields; 0: neither.",
+        ),
+        Feature(
+            KAFKA_7408,
+            ("off", "seed", "undecided"),
+            "off",
+            "The first action of a leader that was elected uncleanly. seed: it truncates its log to the last stable "
+            "offset, which is at most its high watermark, and appends the markers that were there again in its leader "
+            "epoch; undecided: the same from the first offset of an open transaction, even above the high watermark; "
+            "off: none.",
+        ),
+        Feature(
+            REFUSED_MARKER,
+            ("kafka", "drop"),
+            "kafka",
+            "The reaction of a transaction coordinator when a partition refuses a marker for its producer epoch. "
+            "kafka: it sends no more markers of that transaction, which never completes; drop: it removes that "
+            "partition from the transaction, as KAFKA-7408 considers.",
         ),
         Feature(
             "kip-595.leader-progress",

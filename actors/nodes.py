@@ -8,7 +8,9 @@ from actors.client.consumer import ConsumerNode
 from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.mirror import MirrorNode
+from actors.client.processor import ProcessorNode
 from actors.client.producer import ProducerNode
+from actors.client.transactional_producer import TransactionalProducerNode
 from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode
 from actors.node.contract import Node
@@ -18,9 +20,11 @@ AnyNode = (
     ControllerNode
     | BrokerNode
     | ProducerNode
+    | TransactionalProducerNode
     | ConsumerNode
     | GroupConsumerNode
     | MirrorNode
+    | ProcessorNode
     | ListOffsetsNode
     | AdminNode
 )
@@ -29,9 +33,11 @@ NODE_TYPES: dict[Role, type[AnyNode]] = {
     "controller": ControllerNode,
     "broker": BrokerNode,
     "producer": ProducerNode,
+    "transactional-producer": TransactionalProducerNode,
     "consumer": ConsumerNode,
     "group-consumer": GroupConsumerNode,
     "mirror": MirrorNode,
+    "processor": ProcessorNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }

@@ -75,7 +75,7 @@ class Study:
             return known
         coverage = Coverage()
         run = run_in_sim(order.plan(), [coverage], stop_at=defect.caught_by)
-        result = Result(_key(order), defect.name, defect.caught_by in run.first, coverage.points(), run.end_us)
+        result = Result(_key(order), defect.name, defect.caught_by in run.first_unknown, coverage.points(), run.end_us)
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(result) + b"\n")
         self._known[result.key] = result

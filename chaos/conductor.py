@@ -60,7 +60,7 @@ Status = Literal[
     "interrupted",
 ]
 
-CONSUMERS = ("consumer", "group-consumer", "mirror")
+CONSUMERS = ("consumer", "group-consumer", "mirror", "processor")
 """Roles of those that read to the end when everybody else has stopped."""
 
 NOT_CONVERGED: Final = "did not converge"

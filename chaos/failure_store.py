@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from actors.trace.lines import DAMAGE
 from chaos.shrink.measure import size_of
 
 FAILURE_SCHEMA: Final = "krift-failure/v1"
@@ -146,7 +147,7 @@ def read_failure(path: Path) -> StoredFailure | str:
         size_of(failure.document)
     except OSError as error:
         return f"cannot be read: {error.strerror or error}"
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except DAMAGE as error:
         return f"damaged: {error}"
     except (KeyError, TypeError, ValueError, AttributeError):
         return "damaged: its document is no scenario"

@@ -13,6 +13,7 @@ from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import Selector
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
+from chaos.words import ordinal
 
 
 class At(msgspec.Struct, frozen=True, tag=True):
@@ -32,9 +33,9 @@ class Seen(msgspec.Struct, frozen=True, tag=True):
     delay_us: int = 0
 
     def __str__(self) -> str:
-        nth = f" (number {self.nth})" if self.nth > 1 else ""
-        delay = f", {format_duration(self.delay_us)} later" if self.delay_us else ""
-        return f"when seen: {describe(self.predicate)}{nth}{delay}"
+        nth = f" for the {ordinal(self.nth)} time" if self.nth > 1 else ""
+        delay = f", {format_duration(self.delay_us)} after that" if self.delay_us else ""
+        return f"when seen{nth}: {describe(self.predicate)}{delay}"
 
 
 class ScheduledFault(msgspec.Struct, frozen=True):
@@ -154,9 +155,14 @@ class Plan(msgspec.Struct, frozen=True):
             "bounced": self._bounced(),
             **({"bounced_versions": versions} if (versions := self._bounced_versions()) else {}),
             **({"groups": groups} if (groups := self.groups()) else {}),
+            **({"transactional": names} if (names := self._transactional()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
+
+    def _transactional(self) -> list[str]:
+        """Clients that send in transactions."""
+        return [node.name for node in self.clients if node.role in ("transactional-producer", "processor")]
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""

@@ -1,4 +1,4 @@
-"""Counts, and names of variants, in words."""
+"""Counts, times and names of variants, in words."""
 
 from __future__ import annotations
 
@@ -11,6 +11,20 @@ def times(number: int) -> str:
 def some(number: int, what: str, many: str = "") -> str:
     """``1 run``, ``1,271 runs``. ``many``: where an s is not enough."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {many or f'{what}s'}"
+
+
+def ordinal(number: int) -> str:
+    """``1st``, ``2nd``, ``11th``, ``22nd``."""
+    teens = number % 100 in (11, 12, 13)
+    return f"{number:,}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
+def duration(seconds: float) -> str:
+    """Time for people: ``40 s``, ``12 min``, ``3 h 05 min``."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 SWITCHED = {"seed": ("as proposed", "KIP text"), "kafka": ("as shipped", "Kafka")}

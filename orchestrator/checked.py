@@ -15,9 +15,12 @@ from chaos.plan import Plan
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.report.losses import ACKNOWLEDGED, LOSSES, loss_moments
+from orchestrator.report.rules import because
+from orchestrator.setting import setting_of
 from orchestrator.story.chronicle import Chronicle
-from orchestrator.story.moments import Moment
-from orchestrator.verdict import RunFacts, Verdict, judge
+from orchestrator.story.moments import Break
+from orchestrator.verdict import InvariantVerdict, RunFacts, Verdict, judge
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -89,6 +92,7 @@ def verdict_on(
         rpcs=checked.rpcs,
         duration=duration,
         defects=plan.defects,
+        setting=setting_of(plan),
     )
     verdict = judge(facts, checked.results, plan.expect, checked.seen, doubts, checked.zero_us)
     chronicle = checked.chronicle
@@ -96,7 +100,7 @@ def verdict_on(
         return verdict
     return msgspec.structs.replace(
         verdict,
-        remarks=[*remarks, *chronicle.requests.remarks],
+        remarks=[*remarks, *chronicle.remarks],
         story=chronicle.told(breaks_of(verdict)),
     )
 
@@ -107,22 +111,32 @@ BREAKS_MAX = 5
 GAVE_WAY_MAX = 3
 
 
-def breaks_of(verdict: Verdict) -> list[Moment]:
+def breaks_of(verdict: Verdict) -> list[Break]:
     """When promises were broken, or gave way, for the first time, as lines of the story."""
     broken = [
-        Moment(each.first_us, f"{each.id} VIOLATED: {each.title}")
+        Break(each.first_us, f"{each.id} VIOLATED: {each.title}", _proof(each))
         for each in verdict.invariants
         if each.status == "violated" and each.first_us is not None
     ]
     excuses = [
-        Moment(each.excuses[0].at_us, f"{each.id} gives way ({each.excuses[0].rule}): {each.title}")
+        Break(first.at_us, f"{each.id} excused ({because(first.rule)}): {each.title}", _last(first.events))
         for each in verdict.invariants
-        if each.status == "excused" and each.excuses and each.excuses[0].at_us is not None
+        if each.status == "excused" and (first := next(iter(each.excuses), None)) and first.at_us is not None
+        if each.id != ACKNOWLEDGED or first.rule not in LOSSES
     ]
-    return [*_earliest(broken, BREAKS_MAX), *_earliest(excuses, GAVE_WAY_MAX)]
+    return [*_earliest(broken, BREAKS_MAX), *_earliest(excuses, GAVE_WAY_MAX), *loss_moments(verdict)]
 
 
-def _earliest(moments: Sequence[Moment], most: int) -> list[Moment]:
+def _proof(broken: InvariantVerdict) -> str:
+    """The event that shows the first violation."""
+    return next((_last(each.events) for each in broken.violations if each.at_us == broken.first_us), "")
+
+
+def _last(events: Sequence[str]) -> str:
+    return events[-1] if events else ""
+
+
+def _earliest(moments: Sequence[Break], most: int) -> list[Break]:
     return sorted(moments, key=lambda each: each.at_us)[:most]
 
 
@@ -137,9 +151,10 @@ def remarks_on(conductor: ScenarioConductor) -> list[str]:
             until = moments[each.id].until
             found.append(f"{each.id} ({each.kind}) went on to the end of the chaos: its end ({until}) was never seen")
         if each.id in optional and each.phase == "without target":
-            found.append(f"{each.id} ({each.kind}) had no target")
+            found.append(f"{each.id} ({each.kind}) had no target: when its moment came, there was nobody to hit")
         elif each.id in optional and each.phase == "cancelled":
-            found.append(f"{each.id} ({each.kind}) never began: its moment ({moments[each.id].when}) did not come")
+            moment = moments[each.id].when
+            found.append(f"{each.id} ({each.kind}) never began: its moment ({moment}) did not come during the chaos")
     return found
 
 

@@ -8,6 +8,7 @@ run of a scenario; only what became of records, and answers that went backwards,
   successes, or between one and either end of the chaos, that is longer than the period by more than ``GRACE_US``
   counts with all that exceeds the period. A producer's success is a record acknowledged, a consumer's a record got (so
   a consumer is unavailable, too, while nobody can produce), a prober's an offset told.
+* The same of the consumers alone that read committed records: they wait for transactions to end, too.
 * A prober is *refused* from the first answer OFFSET_NOT_AVAILABLE or LEADER_NOT_AVAILABLE to its next success.
 * The *latency* of a send or a probe is the time from its begin to its return, retries included, and of a read that
   from a record's send to the moment when a consumer first has it. What never returned counts up to the end of the run.
@@ -59,12 +60,15 @@ from actors.trace.events import (
 )
 from chaos.plan import Plan
 from orchestrator.quorum_metrics import QuorumMetrics
+from orchestrator.transaction_metrics import TransactionMetrics
 
 GRACE_US = 100_000
 REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
 LATEST = -1
 PROBE = "list-offsets"
 PROBER = "-prober"
+COMMITTED = "read_committed"
+PRODUCERS = ("producer", "transactional-producer")
 TIMESTAMPS = {-1: "latest", -2: "earliest", -3: "max-timestamp", -4: "earliest-local", -5: "latest-tiered"}
 """What probers are called by, besides "timestamp": what they ask for is refused or not for reasons of its own."""
 
@@ -76,11 +80,13 @@ Metrics = dict[str, float]
 
 class Watch(msgspec.Struct):
     """One client at one partition. Times in microseconds; ``last_us``: of its last success, -1 before the chaos;
-    ``refused_us`` is -1 unless it has met nothing but refusals since then."""
+    ``refused_us`` is -1 unless it has met nothing but refusals since then. ``committed``: it is a consumer that reads
+    committed records alone."""
 
     kind: str
     tp: str
     period_us: int
+    committed: bool = False
     last_us: int = -1
     refused_since_us: int = -1
     unavailable_us: int = 0
@@ -160,6 +166,7 @@ class RunMetrics:
             PartChange: self._change,
         }
         self._quorum = QuorumMetrics(plan)
+        self._transactions = TransactionMetrics()
 
     def __call__(self, event: Stamped) -> None:
         take = self._by_type.get(type(event.body))
@@ -168,6 +175,9 @@ class RunMetrics:
             self._quorum.take(event, event.body)
         if take is not None:
             take(event, event.body)
+        of_transactions = self._transactions.by_type.get(type(event.body))
+        if of_transactions is not None:
+            of_transactions(event, event.body)
 
     @property
     def _measuring(self) -> bool:
@@ -322,6 +332,8 @@ class RunMetrics:
         for watch in self._watches.values():
             groups.setdefault(watch.kind, []).append(watch)
             groups.setdefault(f"{watch.kind}.{watch.tp}", []).append(watch)
+            if watch.committed:
+                groups.setdefault(f"{COMMITTED}-{watch.kind}", []).append(watch)
         for name, some in groups.items():
             found[f"unavailable.{name}"] = sum(each.unavailable_us for each in some) / len(some) / 1e6
             found[f"longest.{name}"] = max(each.longest_us for each in some) / 1e6
@@ -344,13 +356,19 @@ class RunMetrics:
 
     def _records(self) -> Metrics:
         lost = duplicated = 0
+        kept = {tp: self._kept(tp) for tp in {*self._acknowledged, *self._leaders}}
         for tp, acknowledged in self._acknowledged.items():
-            log = self._replicas.get((self._leaders.get(tp, (-1, ""))[1], tp), Replica())
-            kept = Counter(uid for _, _, uids in log.batches for uid in uids)
-            lost += sum(uid not in kept for uid in acknowledged)
-            duplicated += sum(number - 1 for number in kept.values())
+            lost += sum(uid not in kept[tp] for uid in acknowledged)
+            duplicated += sum(number - 1 for number in kept[tp].values())
         found = {"records.lost": float(lost), "records.duplicated": float(duplicated)}
+        leaders = {tp: node for tp, (_, node) in self._leaders.items()}
+        found |= self._transactions.metrics(leaders, lambda tp: kept.get(tp, Counter()).keys())
         return found | (self._copied() if self._copies else {})
+
+    def _kept(self, tp: str) -> Counter[str]:
+        """Uids in the log of a partition's last leader, and how often each is there."""
+        log = self._replicas.get((self._leaders.get(tp, (-1, ""))[1], tp), Replica())
+        return Counter(uid for _, _, uids in log.batches for uid in uids)
 
     def _copied(self) -> Metrics:
         copies: Counter[tuple[str, str]] = Counter()
@@ -378,8 +396,8 @@ def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
     for client in plan.clients:
         for tp in _partitions(client):
             kind, period_us = str(client.role), 0
-            if client.role == "producer":
-                period_us = _period_us(client)
+            if client.role in PRODUCERS:
+                kind, period_us = "producer", _period_us(client)
             elif client.role == "consumer":
                 period_us = producing.get(tp, 0)
             elif "group" in client.workload:
@@ -388,7 +406,8 @@ def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
                 kind = TIMESTAMPS.get(client.workload["timestamp"], "timestamp") + PROBER
                 period_us = client.workload["every_ms"] * 1000
             if period_us:
-                watches[client.name, tp] = Watch(kind, tp, period_us)
+                committed = client.config.get("isolation.level") == COMMITTED
+                watches[client.name, tp] = Watch(kind, tp, period_us, committed)
     return watches
 
 
@@ -396,7 +415,7 @@ def _producing(plan: Plan) -> dict[str, int]:
     """Partition -> the shortest period of those who produce to it."""
     found: dict[str, int] = {}
     for client in plan.clients:
-        period_us = _period_us(client) if client.role == "producer" else 0
+        period_us = _period_us(client) if client.role in PRODUCERS else 0
         for tp in _partitions(client) if period_us else ():
             found[tp] = min(period_us, found.get(tp, period_us))
     return found
@@ -426,6 +445,14 @@ _TITLES = {
     "records.unknown": "records whose send has no known outcome",
     "records.lost": "records acknowledged and lost",
     "records.duplicated": "records duplicated",
+    "records.cut-open": "records of open transactions cut off at an unclean election",
+    "records.cut-of-others": "records of others cut off with them",
+    "records.cut-internal": "records of internal topics cut off at an unclean election",
+    "transactions.committed": "transactions committed",
+    "transactions.dangling": "transactions that nobody ends",
+    "transactions.halved": "committed transactions of which a part is left",
+    "transactions.halved-in-log": "logs that have a part of a committed transaction",
+    "transactions.lost": "committed transactions of which nothing is left",
     "records.copied": "records copied",
     "records.copied-twice": "records copied twice",
     "resets.spurious": "positions reset for no reason",
@@ -458,7 +485,7 @@ _SECONDS = ("unavailable", "longest", "refused", "longest-refusal", "leaderless"
 ORDER = (
     *("findings", "excused", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest"),
     *("leaderless", "longest-leaderless", "zombie", "quorum"),
-    *("resets", "commits", "latency", "unreturned", "records", "elections", "rpcs", "errors"),
+    *("transactions", "resets", "commits", "latency", "unreturned", "records", "elections", "rpcs", "errors"),
 )
 """Families in the order in which they are shown."""
 

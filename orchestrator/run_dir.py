@@ -27,6 +27,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
+from actors.trace.lines import DAMAGE
 from chaos.errors import InputError, Mistake, nearest
 from orchestrator.driving import is_held
 from orchestrator.files import NotWritten, write_bytes
@@ -204,10 +205,15 @@ def _look_at_parquet(part: Path) -> None:
         raise wrong(part, f"not the trace of a run: a Parquet file {what}", RESTORE)
 
 
+JSON_BYTES_MAX = 64 << 20
+
+
 def read_json(path: Path, kind: type[FileT], schema: str, expected: str) -> FileT:
     """A JSON file of one of our formats. Raises InputError if it cannot be read, is damaged, or of another format or
     version; ``expected``: what to say if it is not there."""
     try:
+        if path.stat().st_size > JSON_BYTES_MAX:
+            raise wrong(path, f"larger than {JSON_BYTES_MAX >> 20} MiB", RESTORE)
         data = path.read_bytes()
     except FileNotFoundError:
         raise wrong(path, "there is no such file", expected) from None
@@ -215,7 +221,7 @@ def read_json(path: Path, kind: type[FileT], schema: str, expected: str) -> File
         raise wrong(path, f"cannot be read: {why(error)}", "a file that you may read") from None
     try:
         document = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except DAMAGE as error:
         raise wrong(path, f"damaged: {error}", RESTORE) from None
     found = document.get("schema") if isinstance(document, dict) else None
     if found != schema:

@@ -62,7 +62,9 @@ class Settings(msgspec.Struct, frozen=True):
     """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
     ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own.
     ``master``: of a Spark whose executors are to carry Ray (``orchestrator.clusters.ray_on_spark``), "" for none.
-    ``repeat``: do each run in the sim again, which tests X8, also where its scenario says nothing of that."""
+    ``repeat``: do each run in the sim again, which tests X8, also where its scenario says nothing of that. ``warm``:
+    warm Spark up beside a live run. ``tls``, ``insecure``: of live nodes on other machines
+    (``orchestrator.clusters.security``)."""
 
     runtime: Runtime
     out: Path
@@ -70,6 +72,9 @@ class Settings(msgspec.Struct, frozen=True):
     address: str = ""
     master: str = ""
     repeat: bool = False
+    warm: bool = True
+    tls: str | None = None
+    insecure: bool = False
 
 
 class Carried(msgspec.Struct, frozen=True):
@@ -144,7 +149,7 @@ class Session:
         from orchestrator.clusters.local_ray import WITHOUT_FORK_HANDLERS
 
         os.environ.update(WITHOUT_FORK_HANDLERS)
-        self._ahead = SparkAhead(_launch, _own_spark, warm_up)
+        self._ahead = SparkAhead(_launch, _own_spark, warm_up if self.settings.warm else _as_it_is)
         self._ahead.begin()
 
     def _end_spark(self) -> None:
@@ -286,6 +291,10 @@ def _own_spark() -> SparkSession:
     from orchestrator.engines.spark_session import QUICK, spark_session
 
     return spark_session(more=QUICK)
+
+
+def _as_it_is(spark: SparkSession) -> None:
+    """No warm-up: where the only run is over at once, it would take the cores from the check that it prepares."""
 
 
 def warm_up(spark: SparkSession) -> None:
@@ -504,14 +513,14 @@ def _cluster(settings: Settings, spark: Callable[[], SparkSession]) -> Cluster:
     if settings.master:
         from orchestrator.clusters.ray_on_spark import RayOnSparkCluster
 
-        return RayOnSparkCluster(spark)
+        return RayOnSparkCluster(spark, tls=settings.tls, insecure=settings.insecure)
     if settings.address:
         from orchestrator.clusters.ray_address import RayAddressCluster
 
-        remote = RayAddressCluster(settings.address)
+        remote = RayAddressCluster(settings.address, tls=settings.tls, insecure=settings.insecure)
         # Before Spark is started for nothing.
         remote.reach()
         return remote
     from orchestrator.clusters.local_ray import LocalRayCluster
 
-    return LocalRayCluster()
+    return LocalRayCluster(tls=settings.tls, insecure=settings.insecure)

@@ -24,7 +24,8 @@ Observer = Callable[[Stamped], None]
 class SimRun(msgspec.Struct, frozen=True):
     """A run that ended. status, detail: as in a manifest ("completed", "broken", "interrupted", or why the cluster
     did not come to its end). faults: what became of each. zero_us: virtual time of the steady state, -1 if it never
-    came. end_us: virtual time of the end. first: invariant -> virtual time of its first violation."""
+    came. end_us: virtual time of the end. first: invariant -> virtual time of its first violation; first_unknown: of
+    its first one that is no known finding."""
 
     plan: Plan
     verdict: Verdict
@@ -34,6 +35,7 @@ class SimRun(msgspec.Struct, frozen=True):
     zero_us: int
     end_us: int
     first: dict[str, int]
+    first_unknown: dict[str, int]
 
     @property
     def exit_code(self) -> int:
@@ -50,16 +52,16 @@ def run_in_sim(
     only: Collection[str] | None = None,
 ) -> SimRun:
     """Carry out a plan and judge it. ``directory``, which exists: keep the trace and the digests of all steps in it.
-    ``stop_at``: an invariant whose first violation ends the run (what the run then lacks speaks against it only as
-    "interrupted"). ``only``: the invariants that are judged, all if it is None; the run is as much faster as they are
-    fewer."""
+    ``stop_at``: an invariant whose first violation ends the run, known findings apart (what the run then lacks speaks
+    against it only as "interrupted"). ``only``: the invariants that are judged, all if it is None; the run is as much
+    faster as they are fewer."""
     cluster, conductor, watcher = SimCluster(keep=directory is not None), ScenarioConductor(plan), Watcher(plan, only)
 
     def take(event: Stamped) -> None:
         watcher(event)
         for observer in observers:
             observer(event)
-        if stop_at and stop_at in watcher.engine.violated:
+        if stop_at and stop_at in watcher.engine.violated_unknown:
             cluster.stop()
 
     cluster.observer = take
@@ -77,4 +79,5 @@ def run_in_sim(
         -1 if conductor.zero_us is None else conductor.zero_us,
         outcome.duration_us,
         dict(watcher.engine.violated),
+        dict(watcher.engine.violated_unknown),
     )

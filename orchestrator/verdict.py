@@ -53,12 +53,29 @@ class Violation(msgspec.Struct, frozen=True):
 
 class Excuse(msgspec.Struct, frozen=True):
     """Where a promise gave way, as one of its exemptions allows, for the first time. rule: name of the exemption. key,
-    sentence, events, at_us: as of a ``Violation``."""
+    sentence, events, at_us: as of a ``Violation``. regained: how often what was missing by this rule is there again at
+    the end; ``regained_us``: since when at the latest, in microseconds since time 0; null if none is, or time 0 never
+    came; ``regained_how``: how that came, a sentence."""
 
     rule: str
     key: str
     sentence: str
     events: list[str]
+    at_us: int | None = None
+    regained: int = 0
+    regained_us: int | None = None
+    regained_how: str = ""
+
+
+class Gone(msgspec.Struct, frozen=True):
+    """Acknowledged records of one partition that one event showed to be gone. rule: name of the exemption that allows
+    it, "" if none does. key: the partition. number: of records. event: its id, "" if only the end of the run showed
+    it. at_us: when the first was found to be gone, in microseconds since time 0; null if time 0 never came."""
+
+    rule: str
+    key: str
+    number: int
+    event: str = ""
     at_us: int | None = None
 
 
@@ -66,7 +83,8 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ.
     excused: rule -> how often it gave way by it, of which ``excuses`` has the first, the earliest rule first. weight:
     what it means for the scenario's expectation ("known": it is violated because of what Kafka itself gets wrong);
-    ``against``: what speaks against it, "" if nothing does."""
+    ``against``: what speaks against it, "" if nothing does. gone: acknowledged records that are lost, or were missing
+    for a time, by the event that showed it, the earliest first."""
 
     id: str
     title: str
@@ -79,11 +97,17 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
     weight: Weight = "as expected"
     against: str = ""
     excuses: list[Excuse] = []
+    gone: list[Gone] = []
 
     @property
     def first_us(self) -> int | None:
         """When it was violated for the first time, in microseconds since time 0; None if nobody can tell."""
         return min((each.at_us for each in self.violations if each.at_us is not None), default=None)
+
+    @property
+    def worst(self) -> Violation:
+        """Of the violations, of which there are some, the first that is no known finding; the first if all are."""
+        return next((each for each in self.violations if not each.known), self.violations[0])
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -98,7 +122,7 @@ class Expected(msgspec.Struct, frozen=True):
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What a verdict says of the run itself. about: the scenario's or its variant's own words. duration: seconds of
-    the run's own time. digest: of the trace. defects: bugs that were planted in it."""
+    the run's own time. digest: of the trace. defects: bugs that were planted in it. setting: its cluster in a line."""
 
     run: str
     scenario: str
@@ -111,6 +135,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     rpcs: int = 0
     duration: float = 0.0
     defects: list[str] = []
+    setting: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +145,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. known: findings about
     Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen. asked: how an
     operator must have been answered -> whether one was. defects: bugs that were planted on purpose. remarks: what did
-    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line.
+    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line. setting: the
+    cluster in a line, with what decides who may lead.
     """
 
     schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA
@@ -146,6 +172,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     defects: list[str] = []
     remarks: list[str] = []
     story: list[Moment] = []
+    setting: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -257,16 +284,31 @@ def _weighed(
         [_violation(finding, zero_us) for finding in result.violations],
         weight,
         against,
-        _excuses(result.excuses, zero_us),
+        _excuses(result, zero_us),
+        [_gone(each, zero_us) for each in result.losses],
     )
 
 
-def _excuses(findings: Sequence[Finding], zero_us: int | None) -> list[Excuse]:
-    """The first of each rule."""
+def _gone(loss: Finding, zero_us: int | None) -> Gone:
+    return Gone(loss.rule, loss.key, loss.times, loss.events[-1] if loss.events else "", _since_zero(loss, zero_us))
+
+
+def _excuses(result: InvariantResult, zero_us: int | None) -> list[Excuse]:
+    """The first of each rule, with what came back of what was missing by it."""
     found: dict[str, Excuse] = {}
-    for each in sorted(findings, key=lambda each: each.at_us):
+    last = {each.rule: each for each in sorted(result.returns, key=lambda each: each.at_us)}
+    for each in sorted(result.excuses, key=lambda each: each.at_us):
+        if each.rule in found:
+            continue
         excuse = Excuse(each.rule, each.key, each.sentence, each.events, _since_zero(each, zero_us))
-        found.setdefault(each.rule, excuse)
+        if back := last.get(each.rule):
+            excuse = msgspec.structs.replace(
+                excuse,
+                regained=result.regained[each.rule],
+                regained_us=_since_zero(back, zero_us),
+                regained_how=back.sentence,
+            )
+        found[each.rule] = excuse
     return list(found.values())
 
 

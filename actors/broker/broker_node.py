@@ -16,16 +16,18 @@ from actors.broker import (
     replica_fetcher,
     replica_manager,
     request_channel,
+    transaction_verification,
 )
 from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
+from actors.broker.coordinator_common.find_coordinator import find_coordinator
+from actors.broker.describe_producers import describe_producers
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
 from actors.broker.forwarding import ForwardedRequest, ForwardingManager, OwnRequest
-from actors.broker.group_coordinator import coordinator as group_coordinator, loading
+from actors.broker.group_coordinator import coordinator as group_coordinator, loading as group_loading
 from actors.broker.group_coordinator.answers import DelayedRebalance
 from actors.broker.group_coordinator.coordinator import GroupCoordinator
-from actors.broker.group_coordinator.find_coordinator import find_coordinator
 from actors.broker.group_coordinator.join_group import join_group
 from actors.broker.group_coordinator.listing import describe_groups, list_groups
 from actors.broker.group_coordinator.membership import heartbeat, leave_group
@@ -33,6 +35,7 @@ from actors.broker.group_coordinator.offset_commit import offset_commit
 from actors.broker.group_coordinator.offset_fetch import DelayedOffsetFetch, offset_fetch
 from actors.broker.group_coordinator.storing import DelayedAssignment, DelayedStaticMember
 from actors.broker.group_coordinator.sync_group import sync_group
+from actors.broker.group_coordinator.txn_offset_commit import DelayedTxnOffsetCommit, txn_offset_commit
 from actors.broker.group_coordinator.writes import DelayedAnswer
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
@@ -43,8 +46,24 @@ from actors.broker.produce import DelayedProduce
 from actors.broker.producer_ids import ProducerIdManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel
+from actors.broker.transaction_coordinator import coordinator as transaction_coordinator, loading as transaction_loading
+from actors.broker.transaction_coordinator.add_partitions import (
+    DelayedAdd,
+    DelayedAddOffsets,
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+)
+from actors.broker.transaction_coordinator.coordinator import TransactionCoordinator
+from actors.broker.transaction_coordinator.end_txn import DelayedEnd, end_txn
+from actors.broker.transaction_coordinator.init_producer_id import DelayedInit, init_producer_id
+from actors.broker.transaction_coordinator.listing import describe_transactions, list_transactions
+from actors.broker.transaction_coordinator.markers import DelayedCompletion
+from actors.broker.transaction_coordinator.timeouts import DelayedRemoval
+from actors.broker.transaction_verification import AddPartitionsToTxnManager
+from actors.broker.transactional_produce import DelayedTransactionalProduce
 from actors.broker.turn import Settings, Turn, settings_of
 from actors.broker.update_metadata import PushedMetadata
+from actors.broker.write_txn_markers import DelayedMarkers, write_txn_markers
 from actors.metadata.image_records import records_of
 from actors.metadata.metadata_state import MetadataState
 from actors.node import network_client, purgatory
@@ -57,6 +76,7 @@ from actors.node.events import (
     Chosen,
     ClockStepped,
     Disconnected,
+    DiskImage,
     Failed,
     Invoked,
     Received,
@@ -90,6 +110,15 @@ AnyOperation = (
     | DelayedAssignment
     | DelayedStaticMember
     | DelayedOffsetFetch
+    | DelayedInit
+    | DelayedAdd
+    | DelayedAddOffsets
+    | DelayedEnd
+    | DelayedCompletion
+    | DelayedRemoval
+    | DelayedMarkers
+    | DelayedTransactionalProduce
+    | DelayedTxnOffsetCommit
 )
 """What may wait at a broker."""
 
@@ -116,6 +145,8 @@ class BrokerNode(msgspec.Struct):
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
     groups: GroupCoordinator = msgspec.field(default_factory=GroupCoordinator)
+    transactions: TransactionCoordinator = msgspec.field(default_factory=TransactionCoordinator)
+    verification: AddPartitionsToTxnManager = msgspec.field(default_factory=AddPartitionsToTxnManager)
     wall_offset_ms: int = 0
     requests: int = 0
     published: bool = False
@@ -148,7 +179,16 @@ class BrokerNode(msgspec.Struct):
     # ---- inputs ------------------------------------------------------------------------------------------
 
     def _start(self, step: Step, event: Started) -> None:
-        spec = event.spec
+        self._configure(step, event.spec)
+        turn = Turn(step, self)
+        self.raft.start(turn, event.spec, event.disk)
+        previous_broker_epoch = self.clean_shutdown.read(event.disk)
+        life = f"{event.spec.name}/{event.incarnation}"
+        self.lifecycle.start(turn, life, previous_broker_epoch)
+        self._load(turn, life, event.disk)
+        self._poll(turn, everything=True)
+
+    def _configure(self, step: Step, spec: NodeSpec) -> None:
         config: dict[str, Any] = spec.config
         step.defects = spec.defects
         self.spec = spec
@@ -161,15 +201,13 @@ class BrokerNode(msgspec.Struct):
             config["request.timeout.ms"],
         )
         self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
-        turn = Turn(step, self)
-        self.raft.start(turn, spec, event.disk)
-        previous_broker_epoch = self.clean_shutdown.read(event.disk)
-        life = f"{spec.name}/{event.incarnation}"
-        self.lifecycle.start(turn, life, previous_broker_epoch)
+
+    def _load(self, turn: Turn, life: str, disk: DiskImage) -> None:
+        """``life``: names the incarnation among all."""
         self.groups.start(life)
-        self.replicas.load(turn, event.disk, clean=self.clean_shutdown.found)
+        self.transactions.start(life)
+        self.replicas.load(turn, disk, clean=self.clean_shutdown.found)
         self.replicas.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
-        self._poll(turn, everything=True)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:
         match event:
@@ -220,7 +258,9 @@ class BrokerNode(msgspec.Struct):
         HANDLERS[api](self, turn, connection, request)
 
     def _api_versions(self, turn: Turn, connection: str, request: ApiVersionsRequest) -> None:
-        turn.step.reply(connection, api_versions_response(self.spec, self._apis, request))
+        image = self.image
+        answer = api_versions_response(self.spec, self._apis, request, image.features, image.offset - 1)
+        turn.step.reply(connection, answer)
 
     @property
     def _is_pushed(self) -> bool:
@@ -242,15 +282,20 @@ class BrokerNode(msgspec.Struct):
         self.lifecycle.on_ended(turn, ended)
         turn.broker_epoch = self.lifecycle.broker_epoch
         if self.lifecycle.is_caught_up and not self.published:
-            self.published = True
-            self.clean_shutdown.remove(turn)
-            self.replicas.remove_strays(turn)
-            self._publish(turn)
+            self._take_up(turn)
             self.lifecycle.set_ready_to_unfence(turn)
+
+    def _take_up(self, turn: Turn) -> None:
+        """The image has this broker's registration: its replicas are taken up, and its port opens."""
+        self.published = True
+        self.clean_shutdown.remove(turn)
+        self.replicas.remove_strays(turn)
+        self._publish(turn)
 
     def _publish(self, turn: Turn) -> None:
         removed = self.image.take_removed()
-        loading.on_partitions_deleted(turn, removed)
+        group_loading.on_partitions_deleted(turn, removed)
+        transaction_loading.on_partitions_deleted(turn, removed)
         self.replicas.remove(turn, removed)
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
@@ -262,14 +307,19 @@ class BrokerNode(msgspec.Struct):
         """Let every component go on with what it could not do before. Requests of others change nothing that the
         quorum, the lifecycle or the fetchers wait for."""
         if everything:
-            self.raft.poll(turn)
-            self.raft.take_leader_changes()
-            self._follow_metadata(turn)
-            self.lifecycle.poll(turn)
+            self._poll_quorum(turn)
             self.replicas.fetchers.poll(turn)
         self.replicas.isr_changes.poll(turn)
+        self.transactions.markers.poll(turn)
+        self.verification.poll(turn)
         self.producer_ids.poll(turn)
         self.forwarding.poll(turn)
+
+    def _poll_quorum(self, turn: Turn) -> None:
+        self.raft.poll(turn)
+        self.raft.take_leader_changes()
+        self._follow_metadata(turn)
+        self.lifecycle.poll(turn)
 
     def _follow_metadata(self, turn: Turn) -> None:
         snapshot = self.raft.take_snapshot(turn)
@@ -329,7 +379,15 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.DescribeGroups: lambda node, turn, *asked: describe_groups(turn, *asked),
     Api.ListGroups: lambda node, turn, *asked: list_groups(turn, *asked),
     Api.ApiVersions: lambda node, turn, *asked: node._api_versions(turn, *asked),
-    Api.InitProducerId: lambda node, turn, *asked: node.producer_ids.init_producer_id(turn, *asked),
+    Api.InitProducerId: lambda node, turn, *asked: init_producer_id(turn, *asked),
+    Api.AddPartitionsToTxn: lambda node, turn, *asked: add_partitions_to_txn(turn, *asked),
+    Api.AddOffsetsToTxn: lambda node, turn, *asked: add_offsets_to_txn(turn, *asked),
+    Api.EndTxn: lambda node, turn, *asked: end_txn(turn, *asked),
+    Api.WriteTxnMarkers: lambda node, turn, *asked: write_txn_markers(turn, *asked),
+    Api.TxnOffsetCommit: lambda node, turn, *asked: txn_offset_commit(turn, *asked),
+    Api.DescribeProducers: lambda node, turn, *asked: describe_producers(turn, *asked),
+    Api.DescribeTransactions: lambda node, turn, *asked: describe_transactions(turn, *asked),
+    Api.ListTransactions: lambda node, turn, *asked: list_transactions(turn, *asked),
     Api.OffsetForLeaderEpoch: lambda node, turn, *asked: offset_for_leader_epoch(turn, *asked),
     Api.CreateTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.DeleteTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
@@ -364,3 +422,5 @@ COMPONENTS.add(alter_partition.COMPONENT, lambda node: node.replicas.isr_changes
 COMPONENTS.add(producer_ids.COMPONENT, lambda node: node.producer_ids)
 COMPONENTS.add(forwarding.COMPONENT, lambda node: node.forwarding)
 COMPONENTS.add(group_coordinator.COMPONENT, lambda node: node.groups)
+COMPONENTS.add(transaction_coordinator.COMPONENT, lambda node: node.transactions)
+COMPONENTS.add(transaction_verification.COMPONENT, lambda node: node.verification)

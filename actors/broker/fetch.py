@@ -54,6 +54,8 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     limit = partition.last_fetchable_offset(params.isolation)
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
+    if "open-transactions-fetched" in turn.step.defects and not params.from_follower:
+        limit = log.high_watermark
     result.beyond = item.offset > limit and turn.settings.spinning_consumer == "kafka"
     if item.offset < limit and max_bytes > 0:
         result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))

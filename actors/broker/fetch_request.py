@@ -96,6 +96,16 @@ class ReadResult(msgspec.Struct, gc=False):
     valid: bool = False
     beyond: bool = False
 
+    @property
+    def has_grown(self) -> bool:
+        """Whether there is something to read by now that was not there when it was read."""
+        return (
+            self.valid
+            and not self.batches
+            and self.partition is not None
+            and self.item.offset < self.partition.log.end_offset
+        )
+
 
 def parse_params(turn: Turn, connection: str, request: FetchRequest) -> FetchParams:
     """What holds for the whole of ``request``."""

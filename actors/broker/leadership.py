@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from actors.broker import purgatory, replica_fetcher
-from actors.broker.group_coordinator import loading
+from actors.broker.group_coordinator import loading as group_loading
 from actors.broker.partition import Partition
+from actors.broker.transaction_coordinator import loading as transaction_loading
 from actors.broker.turn import Turn
 
 Listener = Callable[[Turn, Partition], None]
@@ -16,7 +17,8 @@ it is then: ``is_leader``, ``leader_epoch``, ``leader`` (-1 none)."""
 
 LISTENERS: tuple[Listener, ...] = (
     replica_fetcher.on_leadership,
-    loading.on_leadership,
+    group_loading.on_leadership,
+    transaction_loading.on_leadership,
     lambda turn, partition: purgatory.wake_all(turn, partition.tp),
 )
 """Everybody who reacts to it, in order."""

@@ -143,6 +143,8 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found:
     limit = partition.last_fetchable_offset(query.isolation if query.from_client else None)
     if "list-log-end" in turn.step.defects:
         limit = partition.log.end_offset
+    if query.from_client and "list-past-open" in turn.step.defects:
+        limit = partition.log.high_watermark
     if query.from_client and "list-behind" in turn.step.defects:
         limit = max(limit - 1, partition.log.start_offset)
     refusal = _refusal(turn, partition, query)
@@ -155,6 +157,8 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found:
         return Found(KafkaError.NONE, -1, start, partition.log.epochs.epoch_at(start))
     if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING
+    if query.from_client and "timestamp-past-open" in turn.step.defects:
+        limit = partition.log.high_watermark
     found = _by_timestamp(turn, partition, query.timestamp)
     if found is not None and found.offset < limit:
         return found

@@ -10,9 +10,14 @@ from typing import Literal
 
 import msgspec
 
+from actors.broker import unclean_recovery
 from actors.broker.turn import Turn
+from actors.log.batch import Batch
+from actors.log.control_records import EndTxnMarker
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
+from actors.log.producer_state import TransactionVersion
 from actors.log.replica_log import AppendResult, ReplicaLog
+from actors.log.verification import UNVERIFIED
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED
@@ -20,6 +25,8 @@ from actors.trace.events import OVERTAKEN, IsrPropose, PartAssume, RepFetch
 from krift.v1.records import RecordBatch
 
 UNKNOWN_OFFSET = -1
+ALL_IN_SYNC = -1
+"""The acks of an append that the ISR has to have."""
 
 
 class RemoteReplica(msgspec.Struct):
@@ -73,7 +80,8 @@ class Partition(msgspec.Struct):
 
     role None: on disk, but not (yet) assigned by metadata. ``isr`` is the committed ISR, as the controller last
     confirmed it, kept by leaders only. ``leader_epoch_start``: log end with which this broker became leader of
-    ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it).
+    ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it). recovering: it was elected
+    uncleanly, and serves nobody before the controller knows that its log is in order (``unclean_recovery``).
     """
 
     tp: str
@@ -86,6 +94,7 @@ class Partition(msgspec.Struct):
     leader_epoch: int = -1
     partition_epoch: int = -1
     leader_epoch_start: int = UNKNOWN_OFFSET
+    recovering: bool = False
     replicas: list[int] = []
     isr: list[int] = []
     min_isr: int = 1
@@ -104,6 +113,11 @@ class Partition(msgspec.Struct):
     def is_leader(self) -> bool:
         """Whether this broker believes that it leads."""
         return self.role == "leader"
+
+    @property
+    def serves(self) -> bool:
+        """Whether it leads, and may do what leaders do."""
+        return self.is_leader and not self.recovering
 
     @property
     def maximal_isr(self) -> list[int]:
@@ -161,19 +175,24 @@ class Partition(msgspec.Struct):
             self.record_proposal(turn, self.pending, OVERTAKEN)
         self._assign(turn, state)
         self.isr = list(state.isr)
+        markers: list[Batch] = []
         if new_epoch or not was_leader:
+            begins_anew = not self.recovering and unclean_recovery.is_due(turn, state)
+            markers = unclean_recovery.begin(turn, self.log, state.leader_epoch) if begins_anew else []
             self.leader_epoch_start = self._start_of_epoch(turn)
             if "producers-forgotten-in-office" in turn.step.defects:
                 self.log.producers.rebuild([])
             if "epoch-start-unnoted" not in turn.step.defects:
                 self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
-            keeps = was_leader and not self._forgets(turn, state)
+            keeps = was_leader and not begins_anew and not self._forgets(turn, state)
             for replica_id, remote in self.remotes.items():
                 self._reset_remote(remote, turn.step.wall_ms, keeps, replica_id in self.isr)
         self.role = "leader"
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
+        self.recovering = unclean_recovery.is_due(turn, state)
         if new_epoch or not was_leader:
             self._record_assumed(turn)
+            unclean_recovery.go_on(turn, self.log, markers, self.leader_epoch)
         return True
 
     def _start_of_epoch(self, turn: Turn) -> int:
@@ -193,6 +212,7 @@ class Partition(msgspec.Struct):
         self.isr, self.remotes = [], {}
         self.role = "follower"
         self.leader_epoch_start = UNKNOWN_OFFSET
+        self.recovering = False
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         if changed:
             self._record_assumed(turn)
@@ -295,23 +315,58 @@ class Partition(msgspec.Struct):
 
     # ---- appending ---------------------------------------------------------------------------------------
 
-    def append(self, turn: Turn, batch: RecordBatch, acks: int) -> AppendResult:
+    def append(self, turn: Turn, batch: RecordBatch, acks: int, guard: int | None = None) -> AppendResult:
         """A producer's batch, on the leader: NOT_LEADER_OR_FOLLOWER elsewhere, NOT_ENOUGH_REPLICAS for acks=all
-        while the committed ISR is too small, or what the log says of the sequence numbers."""
-        if not self.is_leader and "follower-takes-produce" not in turn.step.defects:
+        while the committed ISR is too small, or what the log says of the sequence numbers, and by ``guard`` of the
+        transaction."""
+        if not self.serves and "follower-takes-produce" not in turn.step.defects:
             return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
         needed = self.effective_min_isr + ("needs-one-replica-more" in turn.step.defects)
         if acks == -1 and len(self.isr) < needed and "append-below-min-isr" not in turn.step.defects:
             if "refuse-after-append" in turn.step.defects:
-                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
+                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config, guard)
             if "hide-reason" in turn.step.defects:
                 return AppendResult(KafkaError.UNKNOWN_SERVER_ERROR)
             return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
-        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config)
+        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config, guard)
+
+    def append_transactional(self, turn: Turn, batch: RecordBatch, guard: int | None) -> AppendResult:
+        """A batch of a transaction that a coordinator of this broker writes for its producer: without sequence, and
+        without waiting for the ISR."""
+        if not self.serves:
+            return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
+        return self.log.append_transactional(turn.step, turn.files, batch, self.leader_epoch, guard)
+
+    def append_marker(
+        self,
+        turn: Turn,
+        producer: tuple[int, int],
+        marker: EndTxnMarker,
+        version: TransactionVersion,
+        acks: int = ALL_IN_SYNC,
+    ) -> AppendResult:
+        """The marker that ends a transaction of ``producer`` (id and epoch): refused as a batch is, or by what the log
+        says of the epochs."""
+        if not self.serves:
+            return AppendResult(KafkaError.NOT_LEADER_OR_FOLLOWER)
+        if acks == ALL_IN_SYNC and len(self.isr) < self.effective_min_isr:
+            return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
+        uid = turn.transactions.next_uid()
+        log = self.log
+        return log.append_marker(turn.step, turn.files, producer, marker, uid, self.leader_epoch, version)
+
+    def start_verification(
+        self, producer: tuple[int, int], sequence: int, supports_epoch_bump: bool
+    ) -> tuple[int, KafkaError]:
+        """Begin to verify a transaction of ``producer`` (id and epoch) with its coordinator
+        (``Partition.maybeStartTransactionVerification``)."""
+        if not self.serves:
+            return UNVERIFIED, KafkaError.NOT_LEADER_OR_FOLLOWER
+        return self.log.producers.start_verification(*producer, sequence, supports_epoch_bump)
 
     def has_reached(self, required_offset: int) -> tuple[bool, KafkaError]:
         """Whether acks=all may be answered for everything below ``required_offset``, and with what."""
-        if not self.is_leader:
+        if not self.serves:
             return (True, KafkaError.NOT_LEADER_OR_FOLLOWER)
         if self.log.high_watermark < required_offset:
             return (False, KafkaError.NONE)
@@ -438,6 +493,7 @@ class Partition(msgspec.Struct):
         self.pending = None
         self.isr = list(isr)
         self.partition_epoch = partition_epoch
+        self.recovering = False
         return True
 
     def record_proposal(self, turn: Turn, pending: PendingIsr, outcome: str) -> None:
@@ -458,10 +514,12 @@ class Partition(msgspec.Struct):
 
 
 def find_partition(turn: Turn, tp: str, topic_id: str = "") -> tuple[Partition | None, KafkaError]:
-    """The hosted partition; else NOT_LEADER_OR_FOLLOWER for one that metadata knows, UNKNOWN_TOPIC_OR_PARTITION
-    for any other. ``topic_id``: of who asks by id; where the name has become another topic's, and that is not hosted,
-    UNKNOWN_TOPIC_ID."""
+    """The hosted partition; else NOT_LEADER_OR_FOLLOWER for one that metadata knows, or that this broker is about to
+    lead (``recovering``), UNKNOWN_TOPIC_OR_PARTITION for any other. ``topic_id``: of who asks by id; where the name has
+    become another topic's, and that is not hosted, UNKNOWN_TOPIC_ID."""
     partition = turn.replicas.partitions.get(tp)
+    if partition is not None and partition.recovering:
+        return (None, KafkaError.NOT_LEADER_OR_FOLLOWER)
     if partition is not None and partition.role is not None:
         return (partition, KafkaError.NONE)
     known = turn.image.partitions.get(tp)

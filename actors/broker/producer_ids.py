@@ -7,15 +7,9 @@ import msgspec
 
 from actors.broker.turn import Turn
 from actors.node.component import Component
-from actors.node.errors import KafkaError
-from actors.node.messages import Api, check_fields
+from actors.node.messages import Api
 from actors.node.network_client import Ended
-from krift.v1.producer_ids import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-)
+from krift.v1.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 CONNECTION = "controller"
 PURPOSE = "producer-ids"
@@ -45,30 +39,18 @@ class ProducerIdManager(msgspec.Struct):
     in_flight: bool = False
     backing_off: bool = False
 
-    def init_producer_id(self, turn: Turn, connection: str, request: InitProducerIdRequest) -> None:
-        """Answer InitProducerId of a producer without a transactional id; transactions are not emulated yet."""
-        response = InitProducerIdResponse()
-        if request.transactional_id is not None:
-            response.error_code = int(KafkaError.COORDINATOR_NOT_AVAILABLE)
-        elif (request.producer_id < 0) != (request.producer_epoch < 0):
-            response.error_code = int(KafkaError.INVALID_REQUEST)
-        elif not self._next(response):
-            response.error_code = int(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
-        check_fields(response, request.header.api_version)
-        turn.step.reply(connection, response)
-
-    def _next(self, response: InitProducerIdResponse) -> bool:
+    def generate(self) -> int | None:
+        """A producer id that nobody has had, None while there is none."""
         if self.used == self.block.size and self.following is not None:
             self.block, self.following, self.used = self.following, None, 0
         if self.used == self.block.size:
             self.wanted = True
-            return False
-        response.producer_id = self.block.first + self.used
-        response.producer_epoch = 0
+            return None
+        producer_id = self.block.first + self.used
         self.used += 1
         if self.used * 100 >= self.block.size * PREFETCH_PERCENT and self.following is None:
             self.wanted = True
-        return True
+        return producer_id
 
     def poll(self, turn: Turn) -> None:
         """Ask for a block if one is wanted and the controller can be reached."""

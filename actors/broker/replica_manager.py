@@ -5,7 +5,15 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker import alter_partition, fetch as fetches, leadership, produce as produces, purgatory, replica_fetcher
+from actors.broker import (
+    alter_partition,
+    fetch as fetches,
+    leadership,
+    produce as produces,
+    purgatory,
+    replica_fetcher,
+    transactional_produce,
+)
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params
@@ -17,6 +25,7 @@ from actors.broker.turn import Turn
 from actors.log.batch import add_sequence
 from actors.log.recovery import recover_log
 from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
+from actors.log.verification import UNVERIFIED
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.component import Component
 from actors.node.errors import KafkaError
@@ -125,15 +134,21 @@ class ReplicaManager(msgspec.Struct):
             purgatory.wake_all(turn, tp)
 
     def _lead(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
-        was_epoch = partition.leader_epoch
+        was_epoch, was_recovering = partition.leader_epoch, partition.recovering
         if not partition.make_leader(turn, state):
             return
+        self._report_recovered(turn, partition)
         moved = partition.maybe_increment_high_watermark(turn)
-        if partition.leader_epoch != was_epoch:
+        if partition.leader_epoch != was_epoch or partition.recovering != was_recovering:
             leadership.changed(turn, partition)
         elif moved:
             purgatory.wake_all(turn, partition.tp)
         purgatory.committed(turn, partition.tp)
+
+    def _report_recovered(self, turn: Turn, partition: Partition) -> None:
+        """Tell the controller that the log of a leader that was elected uncleanly is in order."""
+        if partition.recovering and partition.pending is None:
+            self._propose(turn, partition, list(partition.isr))
 
     def _follow(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
         if partition.make_follower(turn, state):
@@ -166,10 +181,20 @@ class ReplicaManager(msgspec.Struct):
         if produce.acks not in (-1, 0, 1):
             for append in produce.appends:
                 append.error = KafkaError.INVALID_REQUIRED_ACKS
+            produces.answer(turn, produce)
+        elif any(batch.is_transactional for batch in batches):
+            transactional_produce.append_transactional(turn, request.transactional_id, produce, batches)
         else:
-            for append, batch in zip(produce.appends, batches, strict=True):
-                if not append.error:
-                    self._append(turn, produce, append, batch)
+            self.append_all(turn, produce, batches, {})
+
+    def append_all(
+        self, turn: Turn, produce: DelayedProduce, batches: list[RecordBatch], guards: dict[str, int]
+    ) -> None:
+        """Append what was not refused before, and go on with the Produce. ``guards``: of partitions whose transaction
+        was verified."""
+        for append, batch in zip(produce.appends, batches, strict=True):
+            if not append.error:
+                self._append(turn, produce, append, batch, guards.get(append.tp, UNVERIFIED))
         waiting = [append for append in produce.appends if append.waiting]
         for append in waiting:
             produces.settle(turn, produce, append.tp)
@@ -178,7 +203,9 @@ class ReplicaManager(msgspec.Struct):
         else:
             produces.answer(turn, produce)
 
-    def _append(self, turn: Turn, produce: DelayedProduce, append: PartitionAppend, batch: RecordBatch) -> None:
+    def _append(
+        self, turn: Turn, produce: DelayedProduce, append: PartitionAppend, batch: RecordBatch, guard: int
+    ) -> None:
         partition, append.error = find_partition(turn, append.tp)
         if not batch.records and append.error != KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
             # Seen before it is looked at who leads (ProduceRequest.validateRecords).
@@ -192,7 +219,8 @@ class ReplicaManager(msgspec.Struct):
         if loses and partition.is_leader and self.appends % produces.LOST_EVERY == 0:
             result = produces.pretend_to_append(partition, batch)
         else:
-            result = partition.append(turn, batch, produce.acks)
+            verified = turn.settings.transactions.partition_verification
+            result = partition.append(turn, batch, produce.acks, guard if verified else None)
         append.error, append.base_offset, append.last_offset = result.error, result.base_offset, result.last_offset
         append.record_errors = result.record_errors
         if append.error not in produces.WITHOUT_LOG_START:
@@ -229,8 +257,15 @@ class ReplicaManager(msgspec.Struct):
                 self._follower_fetched(turn, params, result)
         if fetches.must_answer(params, results, turn.step.now_ms):
             fetches.answer(turn, params, results)
+            return
+        delayed = DelayedFetch(connection, params.deadline_ms, params, items)
+        grown = params.from_follower and any(result.has_grown for result in results)
+        if grown and delayed.try_complete(turn, delayed.keys[0]):
+            # What this very Fetch has committed let a coordinator append, when the Fetch was not watching yet
+            # (DelayedOperationPurgatory.tryCompleteElseWatch looks once more, too).
+            delayed.on_complete(turn)
         else:
-            turn.purgatory.park(turn.step, DelayedFetch(connection, params.deadline_ms, params, items))
+            turn.purgatory.park(turn.step, delayed)
 
     def _follower_fetched(self, turn: Turn, params: FetchParams, result: ReadResult) -> None:
         """Let the leader take note of where a follower is; the answer still holds the high watermark from before."""
@@ -293,20 +328,28 @@ class ReplicaManager(msgspec.Struct):
             isr = partition.shrunk_isr(turn)
             if isr is not None:
                 self._propose(turn, partition, isr)
+            self._report_recovered(turn, partition)
 
     def on_altered(self, turn: Turn, ended: Ended) -> None:
         """The controller answered an AlterPartition, or did not."""
         for outcome in self.isr_changes.on_ended(turn, ended):
             partition = self.partitions.get(outcome.tp)
             pending = None if partition is None else partition.pending
-            if partition is not None and pending is not None and pending.proposal == outcome.proposal:
-                # Otherwise the metadata log was faster, or the partition is led elsewhere.
+            if partition is None:
+                continue
+            if pending is not None and pending.proposal == outcome.proposal:
                 self._settle_proposal(turn, partition, pending, outcome)
+            else:
+                # The metadata log was faster, or the partition is led elsewhere.
+                self._report_recovered(turn, partition)
 
     def _settle_proposal(self, turn: Turn, partition: Partition, pending: PendingIsr, outcome: AlterOutcome) -> None:
         partition.record_proposal(turn, pending, outcome.error.name if outcome.error else "accepted")
         if not outcome.error:
+            recovered = partition.recovering
             if partition.commit_isr(turn, outcome.leader_epoch, outcome.partition_epoch, outcome.isr):
+                if recovered:
+                    leadership.changed(turn, partition)
                 self._advance(turn, partition)
                 purgatory.committed(turn, partition.tp)
         elif outcome.error in REVERT:

@@ -54,7 +54,7 @@ def reply_partition(
         timestamp,
         partition.leader_epoch,
         partition.log.high_watermark,
-        partition.leader_epoch_start,
+        -1 if partition.recovering else partition.leader_epoch_start,
         partition.log.end_offset,
         len(partition.maximal_isr),
         partition.effective_min_isr if partition.is_leader else 0,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
-from actors.features import KIP_232, REELECTED_IN_PLACE, SPINNING_CONSUMER
+from actors.broker.transaction_coordinator.transaction_config import TransactionConfig, transaction_config_of
+from actors.features import KAFKA_7408, KIP_232, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
@@ -25,6 +26,8 @@ class Settings(msgspec.Struct, frozen=True):
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
     kip_232: str = "kafka"
+    kafka_7408: str = "off"
+    refused_marker: str = "kafka"
     reelected_in_place: str = "kafka"
     spinning_consumer: str = "kafka"
     metadata_propagation: str = "log"
@@ -32,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True):
     min_insync_replicas: int = 1
     log_config: LogConfig = DEFAULT_LOG_CONFIG
     groups: GroupConfig = GroupConfig()
+    transactions: TransactionConfig = TransactionConfig()
     replica_lag_time_max_ms: int = 30000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
@@ -56,6 +60,8 @@ def settings_of(spec: NodeSpec) -> Settings:
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
         kip_232=spec.features.get(KIP_232, "kafka"),
+        kafka_7408=spec.features.get(KAFKA_7408, "off"),
+        refused_marker=spec.features.get(REFUSED_MARKER, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
         metadata_propagation=config["metadata.propagation"],
@@ -67,6 +73,7 @@ def settings_of(spec: NodeSpec) -> Settings:
             config["log.message.timestamp.after.max.ms"],
         ),
         groups=group_config_of(config),
+        transactions=transaction_config_of(config),
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
         replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
         replica_fetch_min_bytes=config["replica.fetch.min.bytes"],
@@ -88,7 +95,18 @@ class Turn(NodeTurn):
     """Handed down through a broker during one step: what all nodes have, and what the parts of a broker need of one
     another. broker_epoch: of this broker's registration, -1 before it."""
 
-    __slots__ = ("broker_epoch", "groups", "image", "purgatory", "raft", "replicas", "settings")
+    __slots__ = (
+        "broker_epoch",
+        "groups",
+        "image",
+        "producer_ids",
+        "purgatory",
+        "raft",
+        "replicas",
+        "settings",
+        "transactions",
+        "verification",
+    )
 
     def __init__(self, step: Step, node: BrokerNode) -> None:
         super().__init__(step, node.files, node.net)
@@ -98,6 +116,9 @@ class Turn(NodeTurn):
         self.replicas = node.replicas
         self.purgatory = node.purgatory
         self.groups = node.groups
+        self.transactions = node.transactions
+        self.verification = node.verification
+        self.producer_ids = node.producer_ids
         self.broker_epoch = node.lifecycle.broker_epoch
 
     def reachable_controller(self, connection: str, api: Api) -> tuple[str, int] | None:

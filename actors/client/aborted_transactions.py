@@ -11,11 +11,14 @@ from krift.v1.records import RecordBatch
 
 class AbortedTransactions:
     """The aborted transactions of one answer, while its batches are gone through in order: a batch is left out from
-    where its producer's aborted transaction begins until its marker."""
+    where its producer's aborted transaction begins until its marker.
 
-    def __init__(self, told: list[FetchResponse.AbortedTransaction]) -> None:
+    ``any_marker``: the defect any-marker-ends-abort."""
+
+    def __init__(self, told: list[FetchResponse.AbortedTransaction], any_marker: bool = False) -> None:
         self._later = deque(sorted(told, key=lambda each: each.first_offset))
         self._open: set[int] = set()
+        self._any_marker = any_marker
 
     def leaves_out(self, batch: RecordBatch) -> bool:
         """Whether the application is not given the records of the next batch for that."""
@@ -28,5 +31,7 @@ class AbortedTransactions:
             marker = marker_of(batch.records)
             if marker is not None and marker.type == ControlRecordType.ABORT:
                 self._open.discard(batch.producer_id)
+            if self._any_marker:
+                self._open.clear()
             return False
         return batch.is_transactional and batch.producer_id in self._open

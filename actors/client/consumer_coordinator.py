@@ -67,8 +67,9 @@ class ConsumerCoordinator(msgspec.Struct):
     strategy: names of assignors, the preferred one first. topics: that this consumer wants. beside: others that its
     client asks metadata for. group_topics: those of the whole group, while it leads. counts: partitions by topic, as
     the last metadata had them (``metadataSnapshot``); assigned_counts: those that the leading member assigned by,
-    None if it does not lead. counted: the number of refreshes that ``counts`` is of. auto_commit_ms: 0: the consumer
-    commits nothing by itself. awake_ms: when the timer of the heartbeats goes off, -1 it is not set.
+    None if it does not lead. joined: who it was in which generation when it got its last assignment, also where it has
+    lost its place since (``groupMetadata``). counted: the number of refreshes that ``counts`` is of. auto_commit_ms: 0:
+    the consumer commits nothing by itself. awake_ms: when the timer of the heartbeats goes off, -1 it is not set.
     """
 
     lookup: CoordinatorLookup = msgspec.field(default_factory=CoordinatorLookup)
@@ -88,6 +89,7 @@ class ConsumerCoordinator(msgspec.Struct):
     prepare_end_ms: int = -1
     awake_ms: int = -1
     last_generation: int = -1
+    joined: Generation = NO_GENERATION
 
     @property
     def cooperative(self) -> bool:
@@ -275,6 +277,7 @@ class ConsumerCoordinator(msgspec.Struct):
         error, data = self.membership.on_synced(step, ended)
         if self._gone(step, error) or data is None:
             return
+        self.joined = self.membership.generation
         assigned = assignment_of(data)
         if any(topic not in self.topics for topic, _ in assigned):
             self.membership.request_rejoin("received assignment does not match the current subscription")
@@ -299,7 +302,7 @@ class ConsumerCoordinator(msgspec.Struct):
             owner.drop(step, tp)
         for tp in added:
             owner.take(step, tp)
-        if not gone and not added and reason not in ("assign", "leave"):
+        if not gone and not added and reason not in ("assign", "leave", "join"):
             return
         generation = self.membership.generation
         step.record(
@@ -386,12 +389,20 @@ class ConsumerCoordinator(msgspec.Struct):
             self._on_commit_over(step, each)
         return done
 
-    # ---- leaving ------------------------------------------------------------------------------------------
+    # ---- leaving, and coming back -------------------------------------------------------------------------
 
     def leave(self, step: Step, owner: Owner, reason: str) -> int:
         """Leave the group; what is owned is lost as soon as the application polls. Returns the call, 0 none."""
         peer = self.lookup.peer
         return self.membership.leave(step, owner.net, peer, reason)
+
+    def begin_anew(self, step: Step, owner: Owner) -> None:
+        """A consumer that was closed is made anew: it knows nothing of its group, nor who coordinates it."""
+        self.membership = GroupMembership(self.membership.settings)
+        self.lookup.begin_anew(step)
+        self.last_generation, self.joined = NO_GENERATION.id, NO_GENERATION
+        self.preparing, self.prepare_end_ms, self.electing = "", -1, None
+        self._own(step, owner, [], "join")
 
     def close(self, step: Step, owner: Owner) -> int:
         """The consumer is closed: it gives up what it owns and, as a dynamic member, leaves. Returns the call of its
@@ -410,6 +421,16 @@ class ConsumerCoordinator(msgspec.Struct):
 
     def commit(self, step: Step, owner: Owner, how: CommitHow, deadline_ms: int = -1) -> str:
         """Commit every position that it has; returns the operation, "" if there is nothing to commit."""
+        offsets, topic_ids = self.consumed(step, owner)
+        if not offsets:
+            return ""
+        generation = self.membership.generation
+        operation = owner.next_operation()
+        self.commits.begin(step, Commit(operation, how, offsets, generation, deadline_ms, topic_ids))
+        return operation
+
+    def consumed(self, step: Step, owner: Owner) -> tuple[dict[str, Entry], dict[str, str]]:
+        """Every position that it has, and the ids of their topics, as far as they are kept."""
         offsets: dict[str, Entry] = {}
         topic_ids: dict[str, str] = {}
         for tp, position in owner.positions.items():
@@ -419,12 +440,7 @@ class ConsumerCoordinator(msgspec.Struct):
                 offsets[tp] = [offset, leader_epoch, owner.metadata.metadata_epoch]
                 if position.topic_id:
                     topic_ids[split_topic_partition(tp)[0]] = position.topic_id
-        if not offsets:
-            return ""
-        generation = self.membership.generation
-        operation = owner.next_operation()
-        self.commits.begin(step, Commit(operation, how, offsets, generation, deadline_ms, topic_ids))
-        return operation
+        return offsets, topic_ids
 
     def on_committed(self, step: Step, owner: Owner, ended: Ended) -> Committed | None:
         """Take the end of an OffsetCommit; returns the commit if it is over."""
@@ -471,15 +487,6 @@ class ConsumerCoordinator(msgspec.Struct):
             self.membership.fatal = error
         self._gone(step, error)
         return found or {}
-
-
-def new_membership(step: Step, coordinator: ConsumerCoordinator) -> None:
-    """A consumer that was closed is made anew: it knows nothing of its group, nor who coordinates it."""
-    settings = coordinator.membership.settings
-    coordinator.membership = GroupMembership(settings)
-    coordinator.lookup.begin_anew(step)
-    coordinator.last_generation = NO_GENERATION.id
-    coordinator.preparing, coordinator.prepare_end_ms, coordinator.electing = "", -1, None
 
 
 def _partitions(positions: dict[str, TopicPartitionState]) -> list[TopicPartition]:

@@ -51,8 +51,9 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
 
 class Fetcher(msgspec.Struct):
     """One Fetch in flight per broker, for all partitions that it leads. ``calls``: call -> what it asked for.
-    ``sessions``: fetch sessions by broker. ``watermarks``: high watermarks by broker and partition, as it told them
-    last; a session's answer leaves them out while they do not move, also where the position is a new one."""
+    ``sessions``: fetch sessions by broker. ``limits``: up to where there is something to read for it (high watermarks,
+    or last stable offsets), by broker and partition, as it told them last; a session's answer leaves them out while
+    they do not move, also where the position is a new one."""
 
     isolation: int = 0
     max_wait_ms: int = 500
@@ -64,7 +65,7 @@ class Fetcher(msgspec.Struct):
     calls: dict[int, dict[str, Asked]] = {}
     busy: dict[str, int] = {}
     sessions: dict[str, FetchSessionHandler] = {}
-    watermarks: dict[str, dict[str, int]] = {}
+    limits: dict[str, dict[str, int]] = {}
     beyond: Often = msgspec.field(default_factory=Often)
 
     # ---- sending ------------------------------------------------------------------------------------------
@@ -134,9 +135,10 @@ class Fetcher(msgspec.Struct):
             self._on_refused(step, metadata, positions, ended, asked)
             return []
         deliveries: list[Delivery] = []
-        told = self.watermarks.setdefault(ended.peer, {})
+        told = self.limits.setdefault(ended.peer, {})
         for tp, data in answers:
-            told[tp] = -1 if data.error_code else data.high_watermark
+            limit = data.last_stable_offset if self.isolation == READ_COMMITTED else data.high_watermark
+            told[tp] = -1 if data.error_code else limit
             position = positions.get(tp)
             if position is None or tp not in asked:
                 continue
@@ -152,7 +154,8 @@ class Fetcher(msgspec.Struct):
         return deliveries
 
     def _note_beyond(self, step: Step, positions: Positions, asked: dict[str, Asked], told: dict[str, int]) -> None:
-        """Nothing came of a Fetch: maybe since it is beyond what a new leader knows to be committed."""
+        """Nothing came of a Fetch: maybe since it is beyond what a new leader knows to be committed, or has of
+        transactions that are over."""
         for tp, each in asked.items():
             position = positions.get(tp)
             if position is not None and each.offset == position.offset > told.get(tp, -1) >= 0:
@@ -217,12 +220,14 @@ def _collect(
 ) -> list[Delivery]:
     """Move the position over the batches of an answer, and pick out what the application gets to see."""
     records: list[Polled] = []
-    aborted = AbortedTransactions(data.aborted_transactions if isolation == READ_COMMITTED else [])
+    told = data.aborted_transactions if isolation == READ_COMMITTED else []
+    aborted = AbortedTransactions(told, any_marker="any-marker-ends-abort" in step.defects)
     for number, batch in enumerate(data.records):
         end = batch.base_offset + len(batch.records)
         if end <= position.offset:
             continue
-        hidden = aborted.leaves_out(batch) or batch.is_control
+        left_out = aborted.leaves_out(batch) and "aborted-records-delivered" not in step.defects
+        hidden = left_out or batch.is_control
         if not hidden and ("position-past-rest" not in step.defects or not number):
             # a broker sends whole batches: the first one may begin before the position
             for offset, record in enumerate(batch.records, batch.base_offset):

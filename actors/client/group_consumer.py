@@ -18,7 +18,7 @@ from actors.client import (
 )
 from actors.client.client_base import components
 from actors.client.consumer import ConsumerNode
-from actors.client.consumer_coordinator import ConsumerCoordinator, new_membership
+from actors.client.consumer_coordinator import ConsumerCoordinator
 from actors.client.coordinator_lookup import COORDINATOR, CoordinatorLookup
 from actors.client.group_membership import GroupMembership, GroupSettings
 from actors.client.offset_commits import Committed, OffsetCommits
@@ -334,7 +334,7 @@ class GroupConsumerNode(ConsumerNode):
         for over in self.coordinator.commits.lost_coordinator(step, KafkaError.NETWORK_EXCEPTION):
             self._on_commit_over(over)
         self.committed, self.awaited_epoch, self.metadata.awaited_epoch = {}, -1, -1
-        new_membership(step, self.coordinator)
+        self.coordinator.begin_anew(step, self)
 
     def on_committed(self, step: Step, ended: Ended) -> None:
         """An OffsetCommit ended."""

@@ -63,7 +63,7 @@ class ProducerBatch(msgspec.Struct):
         """Sequence number after its last record."""
         return add_sequence(self.base_sequence, len(self.records))
 
-    def to_message(self) -> RecordBatch:
+    def to_message(self, transactional: bool = False) -> RecordBatch:
         """The batch as it travels to a leader."""
         if not self.has_sequence:
             return RecordBatch(records=list(self.records))
@@ -71,6 +71,7 @@ class ProducerBatch(msgspec.Struct):
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
+            is_transactional=transactional,
             records=list(self.records),
         )
 
@@ -220,6 +221,10 @@ class RecordAccumulator(msgspec.Struct):
         """Forget a batch that is done and on no wire."""
         if batch.done and not batch.on_wire:
             self.batches.pop(batch.id, None)
+
+    def undrained(self) -> list[ProducerBatch]:
+        """Batches that were never sent: they have no place in the sequence yet."""
+        return [batch for batch in self.batches.values() if not batch.done and not batch.has_sequence]
 
     def has_open(self) -> bool:
         """Whether some batch was not reported to the application."""

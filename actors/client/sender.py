@@ -8,6 +8,7 @@ from actors.client.client_base import DATA
 from actors.client.metadata_cache import Leader, MetadataCache
 from actors.client.record_accumulator import ProducerBatch, RecordAccumulator
 from actors.client.transaction_manager import TransactionManager
+from actors.client.transactions.requests import BEFORE_TRANSACTION_V2
 from actors.log.batch import payload_digest
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
@@ -25,7 +26,8 @@ _TOPIC_ID_VERSION = 13
 
 class Sender(msgspec.Struct):
     """See the module. ``requests``: call -> ids of the batches in it. ``acked``, ``failed``: records told so far.
-    ``connection``: to each broker that it sends to."""
+    ``connection``: to each broker that it sends to. ``number``: of the transaction that its records are in, for the
+    trace."""
 
     accumulator: RecordAccumulator = msgspec.field(default_factory=RecordAccumulator)
     transactions: TransactionManager = msgspec.field(default_factory=TransactionManager)
@@ -36,6 +38,7 @@ class Sender(msgspec.Struct):
     retries: int = 2147483647
     request_timeout_ms: int = 30000
     requests: dict[int, list[int]] = {}
+    number: int = 0
     acked: int = 0
     failed: int = 0
 
@@ -50,9 +53,13 @@ class Sender(msgspec.Struct):
     ) -> None:
         """Send every batch that is ready to a broker that takes it; ``flush``: linger no longer."""
         self.transactions.poll(step, net, metadata, self.accumulator.batches)
+        busy = self.transactions.transactional and self._transact(step, net, metadata)
         if self.transactions.fatal:
             self._fail_all(step)
             return
+        if busy:
+            return
+        flush = flush or self.transactions.transaction.completing
         by_broker: dict[str, dict[str, Leader]] = {}
         for tp, queue in self.accumulator.queues.items():
             if not queue:
@@ -70,6 +77,31 @@ class Sender(msgspec.Struct):
                 if not net.ready(step, peer, self.connection) or self._is_full(net, peer):
                     break
                 self._send(step, net, metadata, peer, self._drain(step, leaders))
+
+    def _transact(self, step: Step, net: NetworkClient, metadata: MetadataCache) -> bool:
+        """Ask coordinators for what transactions need. True: no records are sent now. As in Kafka, whose sender waits
+        until it has the answer, they and requests to coordinators are never under way at a time, but for those that
+        were sent before."""
+        transaction = self.transactions.transaction
+        while not transaction.call and not self.transactions.fatal:
+            if transaction.waiting is None:
+                if transaction.state in ("ABORTABLE_ERROR", "ABORTING_TRANSACTION"):
+                    self._abort_undrained(step, transaction.error)
+                if not transaction.take_next(self.transactions, self.accumulator.has_open()):
+                    return False
+            if not transaction.send(step, net, metadata, self.transactions, self.connection, self.max_in_flight):
+                break
+        return True
+
+    def _abort_undrained(self, step: Step, error: int) -> None:
+        """Records that never left go nowhere, as the transaction is to be aborted: for an error, or as the application
+        wants it (``TransactionAbortedException``, which has no code: nobody was asked)."""
+        for batch in self.accumulator.undrained():
+            self._give_up(step, batch, error or KafkaError.OPERATION_NOT_ATTEMPTED)
+
+    def on_transactional(self, step: Step, ended: Ended) -> None:
+        """A coordinator has answered, or has not."""
+        self.transactions.transaction.on_ended(step, self.transactions, ended)
 
     def _is_full(self, net: NetworkClient, peer: str) -> bool:
         """Whether a broker must answer first. With acks=0 it never will: for Kafka's client such a request is over as
@@ -121,11 +153,16 @@ class Sender(msgspec.Struct):
         topics = {split_topic_partition(batch.tp)[0] for batch in batches}
         if version is not None and any(topic not in metadata.topic_ids for topic in topics):
             version = min(version, _TOPIC_ID_VERSION - 1)
+        transactional = self.transactions.transactional
+        if version is not None and transactional and not self.transactions.transaction.v2:
+            version = min(version, BEFORE_TRANSACTION_V2[Api.Produce])
         if version is None:
             for batch in batches:
                 self._fail(step, batch, KafkaError.UNSUPPORTED_VERSION, peer, -1, True)
             return
         request = ProduceRequest(acks=self.acks, timeout_ms=self.request_timeout_ms)
+        if transactional:
+            request.transactional_id = self.transactions.transaction.id
         data: dict[str, ProduceRequest.TopicProduceData] = {}
         for batch in batches:
             topic, index = split_topic_partition(batch.tp)
@@ -137,7 +174,7 @@ class Sender(msgspec.Struct):
                 else:
                     data[topic].name = topic
             self._redirect(step, batch, metadata.key(batch.tp))
-            records = batch.to_message()
+            records = batch.to_message(transactional)
             if "reused-buffer" in step.defects and batch.attempts:
                 overwritten = msgspec.structs.replace(records.records[0], value=b"what another batch wrote there")
                 records.records[0] = overwritten
@@ -162,7 +199,12 @@ class Sender(msgspec.Struct):
             step.record(SendReturn(operation, outcome, unknown, former, record.uid, self.acks, self.idempotent))
             operation = send_operation(record.uid, key)
             digest = payload_digest(record)
-            step.record(SendInvoke(operation, key, record.uid, self.acks, self.idempotent, digest))
+            sent = SendInvoke(operation, key, record.uid, self.acks, self.idempotent, digest)
+            if self.transactions.transactional:
+                sent = msgspec.structs.replace(
+                    sent, transactional_id=self.transactions.transaction.id, transaction=self.number
+                )
+            step.record(sent)
 
     # ---- answers ------------------------------------------------------------------------------------------
 
@@ -241,7 +283,7 @@ class Sender(msgspec.Struct):
             return traits(error).retriable
         if "bump-at-any-error" in step.defects:
             self.transactions.request_bump(batch.tp)
-        return self.transactions.can_retry(batch, error, log_start_offset)
+        return self.transactions.can_retry(batch, error, log_start_offset, self.accumulator.batches)
 
     # ---- outcomes -----------------------------------------------------------------------------------------
 
@@ -254,8 +296,17 @@ class Sender(msgspec.Struct):
                 self.transactions.mark_unresolved(batch)
 
     def _fail_all(self, step: Step) -> None:
+        if self.transactions.transactional:
+            self.give_up_all(step, self.transactions.fatal)
+            return
         for batch in [batch for batch in self.accumulator.batches.values() if not batch.done and not batch.on_wire]:
             self._fail(step, batch, self.transactions.fatal, "", -1, False)
+
+    def give_up_all(self, step: Step, error: int) -> None:
+        """The producer is closed at once: nobody learns any more what becomes of what is under way."""
+        for batch in [batch for batch in self.accumulator.batches.values() if not batch.done]:
+            batch.undecided = batch.undecided or batch.on_wire
+            self._give_up(step, batch, error)
 
     def _succeed(
         self,
@@ -267,7 +318,7 @@ class Sender(msgspec.Struct):
         call: int = -1,
     ) -> None:
         if self.idempotent:
-            self.transactions.on_completed(batch)
+            self.transactions.on_completed(batch, offset)
         if not batch.done:
             self.acked += len(batch.records)
             self._tell(step, batch, "ok", 0, offset, broker, version, call)
@@ -287,8 +338,12 @@ class Sender(msgspec.Struct):
             # acted on: numbering those behind it anew would write twice what a leader has.
             return
         if self.idempotent:
-            self.transactions.on_failed(batch, error, adjust)
-        definite = traits(error).definite and not batch.undecided
+            self.transactions.on_failed(batch, error, adjust, self.accumulator.batches)
+        self._give_up(step, batch, error, broker, version)
+
+    def _give_up(self, step: Step, batch: ProducerBatch, error: int, broker: str = "", version: int = -1) -> None:
+        never_sent = self.transactions.transactional and not batch.has_sequence
+        definite = (traits(error).definite or never_sent) and not batch.undecided
         self.failed += len(batch.records)
         self._tell(step, batch, "fail" if definite else "unknown", error, -1, broker, version)
         self.accumulator.finish(batch)

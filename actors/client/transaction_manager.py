@@ -1,4 +1,5 @@
-"""Producer id, epoch and sequence numbers of an idempotent producer (``producer/internals/TransactionManager.java``,
+"""Producer id, epoch and sequence numbers of an idempotent or transactional producer
+(``producer/internals/TransactionManager.java``,
 ``TxnPartitionMap.java``)."""
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ import msgspec
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.client.metadata_cache import CONNECTION, MetadataCache
 from actors.client.record_accumulator import ProducerBatch
+from actors.client.transactions.transaction import Transaction
 from actors.log.batch import add_sequence
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
@@ -34,6 +36,7 @@ class PartitionSequences(msgspec.Struct):
     epoch: int = -1
     next_sequence: int = 0
     last_acked: int = _NONE_ACKED
+    last_acked_offset: int = -1
     in_flight: list[int] = []
 
 
@@ -41,7 +44,8 @@ class TransactionManager(msgspec.Struct):
     """See the module. ``fatal``: error code after which nothing can be sent, 0 none.
 
     unresolved: partition -> sequence after the last batch that expired with an unknown outcome; nothing new is sent
-    there until what is in flight has told. rewrite: partitions whose gap asks for a new epoch.
+    there until what is in flight has told. rewrite: partitions whose gap asks for a new epoch. transaction: its
+    transactions, if it has a transactional id; it gets its id and its epochs by those, then.
     """
 
     enabled: bool = False
@@ -58,6 +62,12 @@ class TransactionManager(msgspec.Struct):
     unresolved: dict[str, int] = {}
     rewrite: list[str] = []
     bump_required: bool = False
+    transaction: Transaction = msgspec.field(default_factory=Transaction)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it has a transactional id."""
+        return bool(self.transaction.id)
 
     # ---- producer id --------------------------------------------------------------------------------------
 
@@ -66,6 +76,8 @@ class TransactionManager(msgspec.Struct):
         if not self.enabled or self.fatal:
             return
         self._resolve()
+        if self.transactional:
+            return
         if self.bump_required:
             self._bump_epoch(batches)
         if self.producer_id >= 0 or self.call or self.waiting:
@@ -112,7 +124,7 @@ class TransactionManager(msgspec.Struct):
         what became of an expired one. A batch that is tried again goes only when it is the first one in flight: so
         after a failure at most one batch of the partition is on the wire until it has succeeded.
         """
-        if self.producer_id < 0:
+        if self.producer_id < 0 or (self.transactional and batch.tp not in self.transaction.added):
             return False
         entry = self.partitions.get(batch.tp)
         if batch.has_sequence:
@@ -138,15 +150,21 @@ class TransactionManager(msgspec.Struct):
 
     # ---- outcomes of batches ------------------------------------------------------------------------------
 
-    def can_retry(self, batch: ProducerBatch, error: int, log_start_offset: int) -> bool:
+    def can_retry(
+        self, batch: ProducerBatch, error: int, log_start_offset: int, batches: dict[int, ProducerBatch]
+    ) -> bool:
         """Whether a refused batch may be sent again; asks for a new epoch where the sequence has a gap.
 
         OUT_OF_ORDER_SEQUENCE_NUMBER is no gap as long as an earlier batch is still undecided: that batch failed, and
         so must those behind it. It is one for the batch right after the last acknowledged one. UNKNOWN_PRODUCER_ID
         means that the leader has forgotten this producer; it counts from a broker that knows its log's start, and
-        once: what was numbered anew meanwhile just goes again.
+        once: what was numbered anew meanwhile just goes again. A transactional producer raises no epoch in the middle
+        of a transaction: the batch fails, and the transaction with it, unless the leader has removed all it knew with
+        the log's beginning.
         """
         if error == KafkaError.UNKNOWN_PRODUCER_ID:
+            if self.transactional:
+                return self._can_begin_anew(batch, log_start_offset, batches)
             if log_start_offset >= 0 and not batch.sequence_reset:
                 self.request_bump(batch.tp)
             return True
@@ -155,15 +173,21 @@ class TransactionManager(msgspec.Struct):
         resolved = batch.tp not in self.unresolved
         if resolved and (batch.sequence_reset or not self._follows_acked(batch.tp, batch.base_sequence)):
             return True
+        if self.transactional:
+            return False
         if resolved or batch.base_sequence == self.unresolved[batch.tp]:
             self.request_bump(batch.tp)
         return True
 
-    def on_completed(self, batch: ProducerBatch) -> None:
-        """A batch was acknowledged."""
-        entry = self.partitions[batch.tp]
+    def on_completed(self, batch: ProducerBatch, offset: int) -> None:
+        """A batch was acknowledged; ``offset``: where it begins, -1 not told."""
+        entry = self.partitions.get(batch.tp)
+        if entry is None:
+            return  # of a transaction that is over
         last = add_sequence(batch.base_sequence, len(batch.records) - 1)
         entry.last_acked = max(entry.last_acked, last)
+        if offset >= 0:
+            entry.last_acked_offset = max(entry.last_acked_offset, offset + len(batch.records) - 1)
         self._forget(batch)
 
     def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
@@ -172,8 +196,11 @@ class TransactionManager(msgspec.Struct):
         at = in_flight.index(batch.id)
         in_flight[at : at + 1] = [part.id for part in parts]
 
-    def on_failed(self, batch: ProducerBatch, error: int, adjust: bool) -> None:
+    def on_failed(self, batch: ProducerBatch, error: int, adjust: bool, batches: dict[int, ProducerBatch]) -> None:
         """A batch failed for good. ``adjust``: its sequence was certainly not used up, so that it leaves a gap."""
+        if self.transactional:
+            self._fail_transaction(batch, error, adjust, batches)
+            return
         self._forget(batch)
         if batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
             self.request_bump(batch.tp)
@@ -188,7 +215,45 @@ class TransactionManager(msgspec.Struct):
             entry.in_flight.remove(batch.id)
 
     def _follows_acked(self, tp: str, sequence: int) -> bool:
-        return sequence - self.partitions[tp].last_acked == 1
+        entry = self.partitions.get(tp)
+        return sequence - (_NONE_ACKED if entry is None else entry.last_acked) == 1
+
+    # ---- transactions -------------------------------------------------------------------------------------
+
+    def reset_sequences(self) -> None:
+        """The producer goes on under another epoch: all partitions begin at 0 again."""
+        self.partitions, self.unresolved = {}, {}
+
+    def _can_begin_anew(self, batch: ProducerBatch, log_start_offset: int, batches: dict[int, ProducerBatch]) -> bool:
+        """After UNKNOWN_PRODUCER_ID: whether the leader has forgotten the producer with the beginning of its log."""
+        entry = self.partitions.get(batch.tp)
+        if log_start_offset < 0 or batch.sequence_reset:
+            return True
+        if entry is not None and entry.last_acked_offset < log_start_offset:
+            self._restart(batch.tp, batches)
+            return True
+        return False
+
+    def _fail_transaction(
+        self, batch: ProducerBatch, error: int, adjust: bool, batches: dict[int, ProducerBatch]
+    ) -> None:
+        self.transaction.on_batch_failed(self, error)
+        self._forget(batch)
+        entry = self.partitions.get(batch.tp)
+        if self.fatal or entry is None:
+            return
+        if error == KafkaError.UNKNOWN_PRODUCER_ID:
+            del self.partitions[batch.tp]
+            self.unresolved.pop(batch.tp, None)
+        elif adjust and batch.has_sequence:
+            # Its place in the sequence is taken by those behind it.
+            count = len(batch.records)
+            entry.next_sequence -= count
+            for number in entry.in_flight:
+                other = batches[number]
+                if other.base_sequence >= batch.base_sequence:
+                    other.base_sequence -= count
+                    other.sequence_reset = True
 
     # ---- new epochs ---------------------------------------------------------------------------------------
 
@@ -204,7 +269,10 @@ class TransactionManager(msgspec.Struct):
             entry = self.partitions[tp]
             if not entry.in_flight:
                 if not self._follows_acked(tp, entry.next_sequence):
-                    self.request_bump(tp)
+                    if self.transactional:
+                        self.transaction.abortable_if_possible(self, KafkaError.UNKNOWN_SERVER_ERROR)
+                    else:
+                        self.request_bump(tp)
                 del self.unresolved[tp]
 
     def _bump_epoch(self, batches: dict[int, ProducerBatch]) -> None:
@@ -215,16 +283,20 @@ class TransactionManager(msgspec.Struct):
         elif self.producer_id >= 0:
             self.epoch += 1
         for tp in self.rewrite:
-            entry = self.partitions[tp]
-            entry.producer_id, entry.epoch = self.producer_id, self.epoch
-            sequence = 0
-            for number in entry.in_flight:
-                batch = batches[number]
-                batch.producer_id, batch.producer_epoch = self.producer_id, self.epoch
-                batch.base_sequence = sequence
-                batch.sequence_reset = True
-                sequence = batch.next_sequence
-            entry.next_sequence, entry.last_acked = sequence, _NONE_ACKED
+            self._restart(tp, batches)
             self.unresolved.pop(tp, None)
         self.rewrite = []
         self.bump_required = False
+
+    def _restart(self, tp: str, batches: dict[int, ProducerBatch]) -> None:
+        """Number what a partition has in flight from 0."""
+        entry = self.partitions[tp]
+        entry.producer_id, entry.epoch = self.producer_id, self.epoch
+        sequence = 0
+        for number in entry.in_flight:
+            batch = batches[number]
+            batch.producer_id, batch.producer_epoch = self.producer_id, self.epoch
+            batch.base_sequence = sequence
+            batch.sequence_reset = True
+            sequence = batch.next_sequence
+        entry.next_sequence, entry.last_acked = sequence, _NONE_ACKED

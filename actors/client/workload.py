@@ -47,6 +47,10 @@ class Rate(msgspec.Struct):
         self.taken += taken
         return taken
 
+    def give_back(self, count: int) -> None:
+        """So many of the acts that were taken last were not done: they are due still."""
+        self.taken -= count
+
 
 class Every(msgspec.Struct):
     """Acts at multiples of ``interval_ms`` after ``start_ms``, skipping those that pass while one is under way."""

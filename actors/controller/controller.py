@@ -197,7 +197,7 @@ class Controller(msgspec.Struct):
             if period_ms:
                 step.set_timer(timer, period_ms)
         if not self.state.features:
-            self._append(turn, bootstrap_records(self.config.elr_version, self.config.min_isr))
+            self._append(turn, bootstrap_records(self.config))
         self._create_topics(turn)
         if self.config.pushes_metadata:
             self.channels.activate(self.config.node_id, raft.epoch, self.config.counts_metadata_epochs)

@@ -6,7 +6,7 @@ import msgspec
 
 from actors.config import INTER_BROKER_PROTOCOL, METADATA_EPOCH_PROTOCOL, setting
 from actors.features import ELR_CLEARED, KIP_232
-from actors.metadata.metadata_state import ELR_FEATURE
+from actors.metadata.metadata_state import ELR_FEATURE, TRANSACTION_FEATURE
 from actors.node.spec import ClusterSpec, NodeSpec
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -17,8 +17,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     """Times in milliseconds; an interval of 0 means never. controllers: ids of all that the run began with. cluster:
     what the scenario says, with the topics to be created. unclean_election, min_isr: what holds where the metadata log
     says nothing else. num_partitions, replication_factor: of a topic that is created without saying. topic_deletion:
-    whether topics may be deleted. elr_version: level of the feature that a new cluster begins with. elr_cleared: as the
-    switch of that mend. counts_metadata_epochs: each push has the next one."""
+    whether topics may be deleted. elr_version, transaction_version: levels of the features that a new cluster begins
+    with. elr_cleared: as the switch of that mend. counts_metadata_epochs: each push has the next one."""
 
     node_id: int
     cluster_id: str
@@ -32,6 +32,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     replication_factor: int
     topic_deletion: bool
     elr_version: int
+    transaction_version: int
     elr_cleared: str
     unclean_interval_ms: int
     rebalance_interval_ms: int
@@ -61,6 +62,7 @@ def controller_config(spec: NodeSpec) -> ControllerConfig:
         replication_factor=setting(config, "default.replication.factor"),
         topic_deletion=setting(config, "delete.topic.enable"),
         elr_version=int(spec.features.get(ELR_FEATURE, "0")),
+        transaction_version=int(spec.features.get(TRANSACTION_FEATURE, "0")),
         elr_cleared=spec.features.get(ELR_CLEARED, "kafka"),
         unclean_interval_ms=setting(config, "unclean.leader.election.interval.ms"),
         pushes_metadata=setting(config, "metadata.propagation") == "push",

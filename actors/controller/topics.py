@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from actors.config import config_text
 from actors.controller.changes import Change
-from actors.controller.controller_config import MIN_ISR
-from actors.metadata.metadata_state import ELR_FEATURE
+from actors.controller.controller_config import MIN_ISR, ControllerConfig
+from actors.metadata.metadata_state import ELR_FEATURE, TRANSACTION_FEATURE
 from actors.node.spec import TopicSpec
 from krift.v1.records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord, TopicRecord
 
@@ -15,19 +15,22 @@ METADATA_VERSION_LEVEL = 25
 replicas are known."""
 
 
-def bootstrap_records(elr_version: int, min_isr: int) -> list[Change]:
+def bootstrap_records(config: ControllerConfig) -> list[Change]:
     """What the first active controller of a cluster writes (``BootstrapMetadata``, ``ActivationRecordsGenerator``).
     Eligible leader replicas need one min.insync.replicas that all nodes know."""
     levels = {METADATA_VERSION: METADATA_VERSION_LEVEL}
-    if elr_version:
-        levels[ELR_FEATURE] = elr_version
+    if config.elr_version:
+        levels[ELR_FEATURE] = config.elr_version
+    if config.transaction_version:
+        levels[TRANSACTION_FEATURE] = config.transaction_version
     records = [
         MetadataRecord(feature_level=FeatureLevelRecord(name=name, feature_level=level))
         for name, level in levels.items()
     ]
-    if elr_version:
-        config = ConfigRecord(resource_type="broker", resource_name="", name=MIN_ISR, value=config_text(min_isr))
-        records.append(MetadataRecord(config=config))
+    if config.elr_version:
+        value = config_text(config.min_isr)
+        of_all = ConfigRecord(resource_type="broker", resource_name="", name=MIN_ISR, value=value)
+        records.append(MetadataRecord(config=of_all))
     return [Change(record) for record in records]
 
 

@@ -15,10 +15,11 @@ from actors.defects.log import LOG_DEFECTS
 from actors.defects.producer import PRODUCER_DEFECTS
 from actors.defects.quorum import QUORUM_DEFECTS
 from actors.defects.runtime import RUNTIME_DEFECTS
+from actors.defects.transactions import TRANSACTION_DEFECTS
 
 _FAMILIES = (
     *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, GROUP_DEFECTS),
-    *(PRODUCER_DEFECTS, CLIENT_DEFECTS, RUNTIME_DEFECTS),
+    *(TRANSACTION_DEFECTS, PRODUCER_DEFECTS, CLIENT_DEFECTS, RUNTIME_DEFECTS),
 )
 """A module each, by who has the defect."""
 

@@ -15,9 +15,10 @@ import grpc.aio
 import msgspec
 
 from actors.control import Link
+from actors.live.identity import Identity, channel_to
 from actors.live.links import Links, Severable
 from actors.live.timers import PatientTimer
-from actors.live.wire import CHANNEL_OPTIONS, NO_STAMP, Stamp, decode_response, encode_request, method_path
+from actors.live.wire import NO_STAMP, Stamp, decode_response, encode_request, method_path
 from actors.machine_clock import Change
 from actors.node.effects import Call
 from actors.node.events import Answered, Failed
@@ -69,7 +70,7 @@ class Connection:
 
 class Connections:
     """All outgoing connections of one incarnation. ``addresses`` says where the nodes listen; it may change.
-    ``true_s``: seconds of a time-out in ms."""
+    ``true_s``: seconds of a time-out in ms. ``identity``: for mutual TLS, None to talk in the clear."""
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class Connections:
         addresses: Mapping[str, str],
         deliver: Deliver,
         true_s: Callable[[int], float] = lambda delay_ms: delay_ms / 1000,
+        identity: Identity | None = None,
     ) -> None:
         self._node = node
         self._incarnation = incarnation
@@ -86,6 +88,7 @@ class Connections:
         self._addresses = addresses
         self._deliver = deliver
         self._true_s = true_s
+        self._identity = identity
         self._open: dict[tuple[str, str], Connection] = {}
         self._counts: dict[tuple[str, str], int] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -136,7 +139,7 @@ class Connections:
             count = self._counts.get((peer, name), 0)
             self._counts[peer, name] = count + 1
             address = self._addresses.get(peer)
-            channel = None if address is None else grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+            channel = None if address is None else channel_to(peer, address, self._identity)
             full_name = connection_id(self._node, peer, name, self._incarnation, count)
             found = self._open[peer, name] = Connection(full_name, peer, channel)
         return found

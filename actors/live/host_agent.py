@@ -20,7 +20,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.control import Barrier, DiskLoss
 from actors.live.actor import NodeActor
+from actors.live.certificates import new_request, why_unusable
 from actors.live.disk_loss import lose
+from actors.live.identity import Identity, read_identity, write_identity
 from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX
 from actors.live.setup import Opened, Setup
 from actors.live.writer import CLOSED, OPEN
@@ -70,6 +72,30 @@ class HostAgent:
         self._incarnations: dict[str, int] = {}
         self._wipes: dict[str, int] = {}
         self._wiped: set[str] = set()
+        self._key = b""
+        self._certificates = ""
+
+    async def request_certificate(self) -> bytes:
+        """Make a key for this host, which stays on it; the request to certify it, as PEM."""
+        self._key, request = new_request()
+        return request
+
+    async def take_certificate(self, authority: bytes, certificate: bytes) -> None:
+        """The answer to the request, and who signed it, as PEM: nodes that are started from now on use TLS."""
+        folder = self._scratch / "certificates"
+        write_identity(folder, Identity(authority, certificate, self._key))
+        self._certificates = str(folder)
+
+    async def read_certificate(self, folder: str, nodes: list[str]) -> str:
+        """Take the certificate that this host has in a folder, for these nodes. Why that cannot be, "" if it can."""
+        try:
+            identity = read_identity(Path(folder))
+        except OSError as error:
+            return f"{error.filename}: {error.strerror}"
+        if why := why_unusable(identity, nodes):
+            return f"{folder}: {why}"
+        self._certificates = folder
+        return ""
 
     async def start_node(self, spec: NodeSpec, clean: bool) -> tuple[Any, int, str]:
         """A new process with the next incarnation of a node, ready to start; ``clean``: the last one shut itself down
@@ -91,6 +117,7 @@ class HostAgent:
             self._setup.barriers,
             clean=clean,
             wiped=spec.name in self._wiped,
+            certificates=self._certificates,
         )
         self._wiped.discard(spec.name)
         actor = self._create(spec.name, setup)

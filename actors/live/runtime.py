@@ -24,11 +24,13 @@ from actors.leftovers import leftovers
 from actors.live.channel import Connections
 from actors.live.clock import LiveClock
 from actors.live.disk import Disk
+from actors.live.identity import read_identity
 from actors.live.journal_writer import JournalWriter
 from actors.live.links import Links
 from actors.live.server import Server
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched
 from actors.live.slow_disk import SlowDisk
+from actors.live.stalls import StallWatch
 from actors.live.timers import Timers
 from actors.live.wire import NO_STAMP, Arrived, Stamp
 from actors.live.writer import ChunkWriter
@@ -70,6 +72,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     OpReturn,
+    Stall,
     Stamped,
     Tick,
 )
@@ -113,6 +116,7 @@ class LiveRuntime:
         self._matches: Callable[[Predicate, Stamped], bool] | None = None
         self._syncs: ThreadPoolExecutor | None = None
         self._points = CrashPoints()
+        self._stalls = StallWatch(self._on_stall)
         self._stands_at = ""
         self._slow = SlowDisk(self._draws("slow-disk"))
         self._flush_s = setting(setup.spec.config, "krift.os.flush.ms") / 1000
@@ -144,11 +148,18 @@ class LiveRuntime:
         )
         self._timers = Timers(self._loop, self._draws("timers"), self._on_timer, self._clock.true_s)
         self._server = Server(self.name, self._links, self._draws("network"), self._on_request, self._on_disconnect)
+        identity = read_identity(Path(setup.certificates)) if setup.certificates else None
         self._connections = Connections(
-            self.name, setup.incarnation, self._links, self._addresses, self._on_call_ended, self._clock.true_s
+            self.name,
+            setup.incarnation,
+            self._links,
+            self._addresses,
+            self._on_call_ended,
+            self._clock.true_s,
+            identity,
         )
         # Nobody calls a client.
-        return await self._server.start(setup.host) if setup.spec.node_id >= 0 else 0
+        return await self._server.start(setup.host, identity) if setup.spec.node_id >= 0 else 0
 
     def start(
         self, addresses: dict[str, str], rules: Sequence[AnyRule], skews: Sequence[ClockSkew], control: Control
@@ -170,6 +181,7 @@ class LiveRuntime:
         self._schedule()
         self._tick = self._loop.call_later(TICK_S, self._on_tick)
         self._flush = self._loop.call_later(self._flush_s, self._on_os_flush)
+        self._stalls.start(self._loop)
         return self._control()
 
     async def stop(self, control: Control) -> tuple[int, Control]:
@@ -181,6 +193,7 @@ class LiveRuntime:
             self._note(NodeDown("end", overdue=self._connections.overdue(), waiting=waiting))
             self._running = False
         self._timers.cancel_all()
+        self._stalls.stop()
         for handle in (self._tick, self._flush):
             if handle is not None:
                 handle.cancel()
@@ -335,6 +348,10 @@ class LiveRuntime:
         if self._running:
             self._guard(lambda: self._note(Tick()))
             self._tick = self._loop.call_later(TICK_S, self._on_tick)
+
+    def _on_stall(self, ms: int, of_ms: int) -> None:
+        if self._running:
+            self._guard(lambda: self._note(Stall(ms, of_ms)))
 
     def _on_os_flush(self) -> None:
         """What the operating system does of its own accord: nobody asked, so nobody hears of it."""

@@ -20,6 +20,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_SERVICE, aio as health
 from grpc_reflection.v1alpha import reflection
 
+from actors.live.identity import Identity, listen
 from actors.live.links import Links, Lost, Severable
 from actors.live.wire import SERVER_OPTIONS, SERVICE, Arrived, Stamp, decode_request, encode_response
 from actors.node.messages import REQUESTS, RESPONSES, AnyResponse, Api, api_of
@@ -83,8 +84,9 @@ class Server:
         self._stopping = False
         self._server: grpc.aio.Server | None = None
 
-    async def start(self, host: str) -> int:
-        """Bind to a free port of ``host`` and serve; returns the port. Raises RuntimeError if that fails."""
+    async def start(self, host: str, identity: Identity | None = None) -> int:
+        """Bind to a free port of ``host`` and serve; returns the port. ``identity``: for mutual TLS, None to serve
+        whoever calls. Raises RuntimeError if that fails."""
         server = grpc.aio.server(options=SERVER_OPTIONS)
         handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
             api.name: grpc.unary_unary_rpc_method_handler(
@@ -98,10 +100,10 @@ class Server:
         await servicer.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
         await servicer.set("", health_pb2.HealthCheckResponse.SERVING)
         reflection.enable_server_reflection((SERVICE, HEALTH_SERVICE, reflection.SERVICE_NAME), server)
-        port = server.add_insecure_port(f"{host}:0")
+        port = listen(server, f"{host}:0", identity)
         await server.start()
         self._server = server
-        return int(port)
+        return port
 
     async def stop(self) -> None:
         """Close the port and every connection at once."""

@@ -16,7 +16,8 @@ class Setup(msgspec.Struct, frozen=True):
 
     logs, journals, disk: directories of this node. host: address to bind to. factory: ``module:function`` from a
     role to a new node. matcher: ``module:function`` from a predicate and a stamped event to whether it matches, for
-    ``barriers``. wiped, clean: as ``NodeUp`` tells it. ``seed`` is the run's; draws come from it by name.
+    ``barriers``. wiped, clean: as ``NodeUp`` tells it. ``seed`` is the run's; draws come from it by name. certificates:
+    folder with the host's, for mutual TLS; "" to talk in the clear. Not what is in them: Ray would carry the key about.
     """
 
     run: str
@@ -32,6 +33,7 @@ class Setup(msgspec.Struct, frozen=True):
     barriers: list[Barrier] = []
     wiped: bool = False
     clean: bool = False
+    certificates: str = ""
 
 
 class Opened(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from actors.log.batch import Batch, add_sequence
 from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_of
+from actors.log.verification import UNVERIFIED, VerificationStateEntry
 from actors.node.errors import KafkaError
 
 RETAINED_BATCHES = 5
@@ -34,12 +35,14 @@ class BatchMetadata(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class ProducerStateEntry(msgspec.Struct):
     """One producer id: its epoch and its last batches, oldest first. coordinator_epoch: of the last marker, -1 none.
-    current_txn_first_offset: where its open transaction begins here, ``NONE_OPEN``."""
+    current_txn_first_offset: where its open transaction begins here, ``NONE_OPEN``. last_timestamp_ms: the greatest in
+    its last batch, or that of its last marker, -1 none."""
 
     producer_epoch: int
     batches: list[BatchMetadata] = []
     coordinator_epoch: int = -1
     current_txn_first_offset: int = NONE_OPEN
+    last_timestamp_ms: int = -1
 
     def last_sequence(self) -> int:
         """Sequence number of the last record, -1 if there is none."""
@@ -64,12 +67,15 @@ class ProducerStateManager(msgspec.Struct):
     """State by producer id. Derived from the log: rebuilt after every truncation and restart.
 
     ongoing: first offset of an open transaction -> its producer id. unreplicated: first offset of one that was ended ->
-    offset of its marker, as long as that is not below the high watermark.
+    offset of its marker, as long as that is not below the high watermark. verifications: of the leader alone, producer
+    id -> what is asked of its coordinator; guards: how many there have been.
     """
 
     entries: dict[int, ProducerStateEntry] = {}
     ongoing: dict[int, int] = {}
     unreplicated: dict[int, int] = {}
+    verifications: dict[int, VerificationStateEntry] = {}
+    guards: int = 0
 
     # ---- what may be appended ------------------------------------------------------------------------------
 
@@ -92,16 +98,20 @@ class ProducerStateManager(msgspec.Struct):
         producer_epoch: int,
         base_sequence: int,
         is_transactional: bool = False,
-        version: TransactionVersion = 0,
     ) -> KafkaError:
         """Whether a leader may append a batch that is no duplicate. Without state any sequence is accepted, but for a
-        transaction's first batch under ``transaction.version`` 2."""
-        entry = self.entries.get(producer_id)
-        if entry is None:
-            begins_late = is_transactional and version == 2 and base_sequence != 0
-            return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER if begins_late else KafkaError.NONE
-        if producer_epoch < entry.producer_epoch:
+        transaction's first batch under ``transaction.version`` 2; while a transaction is verified, none above the
+        lowest that was seen (``ProducerAppendInfo.checkSequence``)."""
+        entry, verified = self.entries.get(producer_id), self.verifications.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
             return KafkaError.INVALID_PRODUCER_EPOCH
+        if verified is not None:
+            begins_late = verified.supports_epoch_bump and base_sequence != 0
+            unknown = entry is None or not entry.batches
+            if (begins_late and unknown) or base_sequence > verified.lowest_sequence:
+                return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if entry is None:
+            return KafkaError.NONE
         if producer_epoch > entry.producer_epoch:
             if base_sequence != 0:
                 return KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -110,6 +120,52 @@ class ProducerStateManager(msgspec.Struct):
         if entry.current_txn_first_offset != NONE_OPEN and not is_transactional:
             return KafkaError.INVALID_TXN_STATE
         return KafkaError.NONE
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction is open that the producer began in this epoch."""
+        entry = self.entries.get(producer_id)
+        if entry is None or entry.current_txn_first_offset == NONE_OPEN:
+            return False
+        return entry.producer_epoch == producer_epoch
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, supports_epoch_bump: bool
+    ) -> tuple[int, KafkaError]:
+        """Begin to ask the coordinator for a transaction, or go on with it: its guard, ``UNVERIFIED`` where it is open
+        already; INVALID_PRODUCER_EPOCH for a former epoch (``UnifiedLog.maybeStartTransactionVerification``)."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            return UNVERIFIED, KafkaError.INVALID_PRODUCER_EPOCH
+        if self.has_ongoing_transaction(producer_id, producer_epoch):
+            return UNVERIFIED, KafkaError.NONE
+        known = self.verifications.get(producer_id)
+        if known is None:
+            self.guards += 1
+            known = VerificationStateEntry(self.guards, sequence, producer_epoch, supports_epoch_bump)
+            self.verifications[producer_id] = known
+        known.take(sequence, producer_epoch)
+        return known.guard, KafkaError.NONE
+
+    def check_verified(self, producer_id: int, producer_epoch: int, guard: int) -> KafkaError:
+        """Whether a batch is of a transaction that is open here, or that the coordinator knows by what the guard began:
+        another batch or a marker that came since has made it void."""
+        if self.has_ongoing_transaction(producer_id, producer_epoch):
+            return KafkaError.NONE
+        entry, known = self.entries.get(producer_id), self.verifications.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            return KafkaError.INVALID_PRODUCER_EPOCH
+        valid = known is not None and guard != UNVERIFIED and known.guard == guard
+        return KafkaError.NONE if valid else KafkaError.INVALID_TXN_STATE
+
+    def _end_verification(self, batch: Batch) -> None:
+        """A transaction has begun, or ended: what was asked before counts no longer, unless a marker ends the one
+        before it (``UnifiedLog.updateProducers``)."""
+        known = self.verifications.get(batch.producer_id)
+        if known is None:
+            return
+        is_next = known.supports_epoch_bump and batch.is_control and batch.producer_epoch == known.epoch
+        if not is_next:
+            del self.verifications[batch.producer_id]
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, version: TransactionVersion = 0
@@ -137,16 +193,20 @@ class ProducerStateManager(msgspec.Struct):
         """Take note of an appended batch; replication never rejects. Returns the transaction that it has ended."""
         if batch.producer_id < 0:
             return None
+        if batch.is_transactional and self.verifications:
+            self._end_verification(batch)
         if batch.is_control:
             marker = marker_of(batch.records)
             return None if marker is None else self._end(batch, marker)
-        if batch.base_sequence < 0:
+        if batch.base_sequence < 0 and not batch.is_transactional:
             return None
         entry = self._entry(batch)
-        entry.batches.append(
-            BatchMetadata(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
-        )
-        del entry.batches[:-RETAINED_BATCHES]
+        entry.last_timestamp_ms = max(record.timestamp_ms for record in batch.records)
+        if batch.base_sequence >= 0:
+            entry.batches.append(
+                BatchMetadata(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
+            )
+            del entry.batches[:-RETAINED_BATCHES]
         if batch.is_transactional and entry.current_txn_first_offset == NONE_OPEN:
             entry.current_txn_first_offset = batch.base_offset
             self.ongoing[batch.base_offset] = batch.producer_id
@@ -161,7 +221,7 @@ class ProducerStateManager(msgspec.Struct):
 
     def _end(self, batch: Batch, marker: EndTxnMarker) -> CompletedTxn | None:
         entry = self._entry(batch)
-        first = entry.current_txn_first_offset
+        first, entry.last_timestamp_ms = entry.current_txn_first_offset, batch.records[0].timestamp_ms
         entry.coordinator_epoch, entry.current_txn_first_offset = marker.coordinator_epoch, NONE_OPEN
         if first == NONE_OPEN:
             return None

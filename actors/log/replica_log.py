@@ -15,7 +15,7 @@ from actors.log.batch import (
     make_batch,
     take_batch,
 )
-from actors.log.control_records import EndTxnMarker
+from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_of
 from actors.log.leader_epoch_cache import LeaderEpochCache
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
 from actors.log.producer_state import ProducerStateManager, TransactionVersion
@@ -32,12 +32,16 @@ LOG_SUFFIX = "/log"
 """A log's file is named after its partition, with this."""
 
 ReplicaRole = Literal["leader", "follower"]
-TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery", "last-stable-offset"]
 
 SKIPPED_EVERY = 50
 """The defect leader-skips-offset leaves out an offset after one batch in so many."""
 
 _BASE_OFFSET = attrgetter("base_offset")
+_DECISIONS: dict[ControlRecordType, Literal["commit", "abort"]] = {
+    ControlRecordType.COMMIT: "commit",
+    ControlRecordType.ABORT: "abort",
+}
 
 
 class AppendResult(msgspec.Struct, frozen=True, gc=False):
@@ -192,10 +196,10 @@ class ReplicaLog(msgspec.Struct):
         batch: RecordBatch,
         leader_epoch: int,
         config: LogConfig = DEFAULT_LOG_CONFIG,
-        version: TransactionVersion = 0,
+        guard: int | None = None,
     ) -> AppendResult:
-        """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here.
-        version: the ``transaction.version`` by which its producer goes."""
+        """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here. guard:
+        what the verification of its transaction has begun with, ``UNVERIFIED`` if it did not; None: it need not."""
         records = batch.records
         refusal = validate_batch(batch, records, step.wall_ms, config)
         if refusal:
@@ -214,9 +218,7 @@ class ReplicaLog(msgspec.Struct):
                 if "oldest-duplicate" in step.defects:
                     known = self.producers.entries[batch.producer_id].batches[0]
                 return AppendResult(KafkaError.NONE, known.base_offset, known.last_offset)
-            error = self.producers.check(
-                batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.is_transactional, version
-            )
+            error = self._check_producer(step, batch, guard)
             if error == KafkaError.INVALID_PRODUCER_EPOCH and "old-producer-epoch-taken" in step.defects:
                 error = KafkaError.NONE
             if error and "skip-sequence-check" not in step.defects:
@@ -225,6 +227,31 @@ class ReplicaLog(msgspec.Struct):
         appended = take_batch(self.end_ph, self.end_offset + hole, leader_epoch, batch)
         self._append(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
+
+    def append_transactional(
+        self, step: Step, files: Files, batch: RecordBatch, leader_epoch: int, guard: int | None
+    ) -> AppendResult:
+        """Append a batch of a transaction that has no sequence, as a coordinator writes it for its producer."""
+        error = KafkaError.NONE
+        if guard is not None:
+            error = self.producers.check_verified(batch.producer_id, batch.producer_epoch, guard)
+        known = self.producers.entries.get(batch.producer_id)
+        if not error and known is not None and batch.producer_epoch < known.producer_epoch:
+            error = KafkaError.INVALID_PRODUCER_EPOCH
+        if error:
+            return AppendResult(error)
+        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
+        self._append(step, files, appended, "leader", leader_epoch)
+        return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
+
+    def _check_producer(self, step: Step, batch: RecordBatch, guard: int | None) -> KafkaError:
+        """What stands against a batch that is no duplicate (``UnifiedLog.analyzeAndValidateProducerState``)."""
+        producers = self.producers
+        if batch.is_transactional and guard is not None:
+            error = producers.check_verified(batch.producer_id, batch.producer_epoch, guard)
+            if error:
+                return error
+        return producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.is_transactional)
 
     def append_marker(
         self,
@@ -238,7 +265,11 @@ class ReplicaLog(msgspec.Struct):
     ) -> AppendResult:
         """Append the marker that ends a transaction of ``producer`` (id and epoch), also where none is open here."""
         producer_id, producer_epoch = producer
+        if "late-marker-taken" in step.defects:
+            version = 0
         error = self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, version)
+        if error == KafkaError.TRANSACTION_COORDINATOR_FENCED and "former-coordinators-marker-taken" in step.defects:
+            error = KafkaError.NONE
         if error:
             return AppendResult(error)
         batch = marker.to_batch(producer_id, producer_epoch, step.wall_ms, uid)
@@ -253,6 +284,32 @@ class ReplicaLog(msgspec.Struct):
         batch = make_batch(self.end_ph, self.end_offset, leader_epoch, records, is_control=is_control)
         self._append(step, files, batch, "leader", leader_epoch)
         return batch
+
+    def cut_to_stable(self, step: Step, files: Files, stable: int, leader_epoch: int) -> list[Batch]:
+        """Drop everything at or above ``stable``, below which nothing is undecided; returns the markers that were
+        there, in order. Some of them end transactions that begin below, which are open without them (KAFKA-7408)."""
+        cut = self.batches[bisect_right(self.batches, stable - 1, key=_BASE_OFFSET) :]
+        markers = [batch for batch in cut if batch.is_control and marker_of(batch.records) is not None]
+        self.truncate_to(step, files, stable, "last-stable-offset", leader_epoch)
+        return markers
+
+    def append_again(self, step: Step, files: Files, marker: Batch, uid: str, leader_epoch: int) -> None:
+        """Append a marker that was cut off, of the same producer and coordinator, in a leader epoch of its own: another
+        replica may have the former one at that offset. No check: it was in the log before."""
+        records = [msgspec.structs.replace(record, uid=uid) for record in marker.records]
+        end_txn = marker_of(marker.records)
+        if end_txn is not None and "markers-again-of-no-coordinator" in step.defects:
+            unsigned = msgspec.structs.replace(end_txn, coordinator_epoch=-1)
+            records = unsigned.to_batch(marker.producer_id, marker.producer_epoch, step.wall_ms, uid).records
+        batch = RecordBatch(
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            base_sequence=marker.base_sequence,
+            is_control=True,
+            is_transactional=marker.is_transactional,
+            records=records,
+        )
+        self._append(step, files, take_batch(self.end_ph, self.end_offset, leader_epoch, batch), "leader", leader_epoch)
 
     def append_as_follower(self, step: Step, files: Files, batches: list[RecordBatch], leader_epoch: int) -> int:
         """Append what a leader sent, as it is; returns how many batches.
@@ -283,10 +340,10 @@ class ReplicaLog(msgspec.Struct):
         else:
             self.epochs.assign(batch.epoch, batch.base_offset)
 
-    def _note_producer(self, batch: Batch) -> None:
+    def _note_producer(self, batch: Batch, indexed: bool = True) -> None:
         """What a batch tells of its producer, and of a transaction that it ends."""
         completed = self.producers.update(batch)
-        if completed is not None and completed.is_aborted:
+        if completed is not None and completed.is_aborted and indexed:
             stable = self.producers.stable_offset_after(completed)
             self.aborted.append(
                 AbortedTxn(completed.producer_id, completed.first_offset, completed.last_offset, stable)
@@ -295,9 +352,16 @@ class ReplicaLog(msgspec.Struct):
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
         self._note_epoch(batch)
         self.batches.append(batch)
+        outlives = batch.is_control and "verification-outlives-marker" in step.defects
+        verifications = dict(self.producers.verifications) if outlives else {}
         if role == "leader" or "producers-of-leaders-only" not in step.defects:
-            self._note_producer(batch)
+            self._note_producer(batch, role == "leader" or "aborted-index-of-leaders-only" not in step.defects)
+        if outlives:
+            self.producers.verifications = verifications
+        if "stable-offset-before-replication" in step.defects:
+            self.producers.unreplicated.clear()
         stamped = role == "leader" and self.tp != METADATA_PARTITION and not batch.is_control
+        marker = marker_of(batch.records) if batch.is_control and batch.is_transactional else None
         step.record(
             LogAppend(
                 self.tp,
@@ -313,6 +377,9 @@ class ReplicaLog(msgspec.Struct):
                 [record.uid for record in batch.records],
                 [record.timestamp_ms for record in batch.records] if stamped else [],
                 batch.ph,
+                batch.is_transactional,
+                "" if marker is None else _DECISIONS[marker.type],
+                -1 if marker is None else marker.coordinator_epoch,
             )
         )
         files.append(step, self.file, [encode(batch)])
@@ -366,7 +433,7 @@ class ReplicaLog(msgspec.Struct):
         self.start_offset = min(self.start_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self.producers.rebuild(self.batches, self.high_watermark)
-        self.aborted.truncate_to(self.end_offset)
+        self.aborted.truncate_to(0 if "aborted-index-lost-at-truncation" in step.defects else self.end_offset)
         step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))
         files.truncate(step, self.file, keep)
         if self.high_watermark > self.end_offset:

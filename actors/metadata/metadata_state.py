@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import SERVER_SYNONYMS, config_value
+from actors.log.producer_state import TransactionVersion
 from actors.metadata.registrations import (
     BrokerRegistration,
     Changed,
@@ -30,6 +31,7 @@ from krift.v1.records import (
 )
 
 ELR_FEATURE = "eligible.leader.replicas.version"
+TRANSACTION_FEATURE = "transaction.version"
 
 
 class MetadataState(msgspec.Struct):
@@ -84,6 +86,12 @@ class MetadataState(msgspec.Struct):
     def elr_enabled(self) -> bool:
         """Whether there are eligible leader replicas (KIP-966)."""
         return self.features.get(ELR_FEATURE, 0) >= 1
+
+    @property
+    def transaction_version(self) -> TransactionVersion:
+        """By which transactions are begun and ended from here on (KIP-890)."""
+        level = self.features.get(TRANSACTION_FEATURE, 0)
+        return 2 if level >= 2 else 1 if level == 1 else 0
 
     def config(self, node_id: int, topic: str, key: str, static: Any) -> Any:
         """A key's value for a topic, or for the node alone if that is "": the topic's own, the node's, that of all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from actors.node.errors import KafkaError
@@ -25,9 +25,16 @@ def speaks(ranges: Ranges, request: AnyRequest) -> bool:
     return bounds is not None and bounds[0] <= request_version(request) <= bounds[1]
 
 
-def api_versions_response(spec: NodeSpec, apis: Iterable[Api], request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The answer to ApiVersions: the ranges of the server, as far as it serves ``apis``. A version it does not speak is
-    answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again."""
+def api_versions_response(
+    spec: NodeSpec,
+    apis: Iterable[Api],
+    request: ApiVersionsRequest,
+    features: Mapping[str, int] | None = None,
+    features_epoch: int = -1,
+) -> ApiVersionsResponse:
+    """The answer to ApiVersions: the ranges of the server, as far as it serves ``apis``, and the finalized ``features``
+    by their levels, as metadata has them that is known up to the offset ``features_epoch``. A version it does not speak
+    is answered with its range of ApiVersions alone, in the layout of version 0, so that the client can try again."""
     ranges = spec.versions
     if not speaks(ranges, request):
         response = ApiVersionsResponse(error_code=KafkaError.UNSUPPORTED_VERSION)
@@ -39,6 +46,12 @@ def api_versions_response(spec: NodeSpec, apis: Iterable[Api], request: ApiVersi
         return ApiVersionsResponse(error_code=KafkaError.INVALID_REQUEST)
     response = ApiVersionsResponse()
     _add(response, ranges, apis)
+    if features is not None and request_version(request) >= 3:
+        response.finalized_features_epoch = features_epoch
+        for name, level in sorted(features.items()):
+            finalized = ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level)
+            finalized.min_version_level = level
+            response.finalized_features.append(finalized)
     return response
 
 

@@ -34,6 +34,18 @@ from krift.v1.topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from krift.v1.transactions import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 
 def error_response(request: AnyRequest, error: KafkaError, message: str = "") -> Any:
@@ -65,6 +77,18 @@ def error_response(request: AnyRequest, error: KafkaError, message: str = "") ->
             return _delete_topics(request, error, message)
         case CreatePartitionsRequest():
             return _create_partitions(request, error, message)
+        case AddPartitionsToTxnRequest():
+            return _add_partitions_to_txn(request, error)
+        case WriteTxnMarkersRequest():
+            return _write_txn_markers(request, error)
+        case TxnOffsetCommitRequest():
+            return _txn_offset_commit(request, error)
+        case DescribeProducersRequest():
+            return _describe_producers(request, error)
+        case DescribeTransactionsRequest():
+            told = DescribeTransactionsResponse.TransactionState
+            states = [told(transactional_id=each, error_code=error) for each in request.transactional_ids]
+            return DescribeTransactionsResponse(transaction_states=states)
     response = RESPONSES[api_of(request)]()
     response.error_code = error
     return response
@@ -208,3 +232,59 @@ def _create_partitions(asked: CreatePartitionsRequest, error: KafkaError, messag
             for name in names
         ]
     )
+
+
+def _add_partitions_to_txn(asked: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    """Before version 4 there is no place for it but in each partition."""
+    if asked.header.api_version >= 4:
+        return AddPartitionsToTxnResponse(error_code=error)
+    response = AddPartitionsToTxnResponse()
+    for topic in asked.v3_and_below_topics:
+        result = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(name=topic.name)
+        response.results_by_topic_v3_and_below.append(result)
+        for index in topic.partitions:
+            failed = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
+                partition_index=index, partition_error_code=error
+            )
+            result.results_by_partition.append(failed)
+    return response
+
+
+def _write_txn_markers(asked: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    response = WriteTxnMarkersResponse()
+    for marker in asked.markers:
+        result = WriteTxnMarkersResponse.WritableTxnMarkerResult(producer_id=marker.producer_id)
+        response.markers.append(result)
+        for each in marker.topics:
+            topic = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(name=each.name)
+            result.topics.append(topic)
+            for index in each.partitions:
+                failed = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(
+                    partition_index=index, error_code=error
+                )
+                topic.partitions.append(failed)
+    return response
+
+
+def _txn_offset_commit(asked: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    response = TxnOffsetCommitResponse()
+    for data in asked.topics:
+        topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=data.name)
+        response.topics.append(topic)
+        for partition in data.partitions:
+            index = partition.partition_index
+            failed = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
+            topic.partitions.append(failed)
+    return response
+
+
+def _describe_producers(asked: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+    response = DescribeProducersResponse()
+    for data in asked.topics:
+        topic = DescribeProducersResponse.TopicResponse(name=data.name)
+        response.topics.append(topic)
+        for index in data.partition_indexes:
+            topic.partitions.append(
+                DescribeProducersResponse.PartitionResponse(partition_index=index, error_code=error)
+            )
+    return response

@@ -89,7 +89,8 @@ class NetworkClient(msgspec.Struct):
     grows from ``backoff_ms`` to ``backoff_max_ms`` until a connection is ready again. setup_timeout_ms: after which a
     connection that is being made for the first time is slow; 0, as in Kafka, never: a time-out ends the making of a TCP
     connection there, and a process that hangs still accepts one. renewed: how often connections of a name were given up
-    for new ones.
+    for new ones. finalized_features: level by name, as whoever has the newest metadata said when a connection to it was
+    made; ``features_epoch``: how far that metadata reached, -1 nobody has said (``ApiVersions.java``).
     """
 
     client_id: str
@@ -102,6 +103,8 @@ class NetworkClient(msgspec.Struct):
     in_flight: dict[int, InFlight] = {}
     calls: int = 0
     renewed: dict[str, int] = {}
+    finalized_features: dict[str, int] = {}
+    features_epoch: int = -1
     quiet: Often = msgspec.field(default_factory=Often)
 
     def _connection(self, peer: str, connection: str) -> PeerConnection:
@@ -264,6 +267,9 @@ class NetworkClient(msgspec.Struct):
             self._send_api_versions(step, state, version)
             return
         state.ranges = theirs
+        if response.finalized_features_epoch > self.features_epoch:
+            self.features_epoch = response.finalized_features_epoch
+            self.finalized_features = {each.name: each.max_version_level for each in response.finalized_features}
         self._made(step, state)
         state.failures = 0
 

@@ -10,7 +10,18 @@ from typing import Any, Literal
 
 import msgspec
 
-Role = Literal["controller", "broker", "producer", "consumer", "group-consumer", "mirror", "list-offsets", "admin"]
+Role = Literal[
+    "controller",
+    "broker",
+    "producer",
+    "transactional-producer",
+    "consumer",
+    "group-consumer",
+    "mirror",
+    "processor",
+    "list-offsets",
+    "admin",
+]
 
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = "__cluster_metadata-0"

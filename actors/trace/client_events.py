@@ -12,9 +12,10 @@ from msgspec import UNSET, UnsetType
 from actors.trace.event_parts import Polled, TraceEvent
 from actors.trace.group_events import Entry
 
-OpKind = Literal["send", "poll", "list", "admin", "commit", "committed"]
+OpKind = Literal["send", "poll", "list", "admin", "commit", "committed", "init", "begin", "send-offsets", "end"]
 """What applications ask clients for: to send a record, to poll a partition, to list an offset, to administer, to commit
-positions of a group, to look up its committed positions."""
+positions of a group, to look up its committed positions; to initialize transactions, to begin one, to send positions to
+it, to end it."""
 CommitHow = Literal["auto", "sync", "async"]
 """By whom positions are committed: by the consumer itself (enable.auto.commit), or by its application, which waits or
 does not."""
@@ -31,8 +32,9 @@ class OpInvoke(TraceEvent, frozen=True):
 
 class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     """``uid``: "<session>:<n>" with n rising in the order in which a producing session sends. ``digest``: of the
-    payload (``actors.log.batch.payload_digest``). ``copy_of``: uid of the record that a mirror copies with it; left out
-    for all others."""
+    payload (``actors.log.batch.payload_digest``). ``copy_of``: uid of the record that it is a copy of, or was made of;
+    left out for all others. ``transactional_id``, ``transaction``: in which transaction it is sent, as its
+    ``begin.invoke`` has them; left out outside of any."""
 
     kind: ClassVar[OpKind] = "send"
     tp: str
@@ -41,6 +43,8 @@ class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     idempotent: bool = False
     digest: int | None = None
     copy_of: str | UnsetType = UNSET
+    transactional_id: str | UnsetType = UNSET
+    transaction: int | UnsetType = UNSET
 
 
 class PollInvoke(OpInvoke, frozen=True, tag="poll.invoke"):
@@ -90,6 +94,50 @@ class CommittedInvoke(OpInvoke, frozen=True, tag="committed.invoke"):
     kind: ClassVar[OpKind] = "committed"
     group: str
     tps: list[str]
+
+
+class InitInvoke(OpInvoke, frozen=True, tag="init.invoke"):
+    """``initTransactions``; ``timeout_ms``: transaction.timeout.ms."""
+
+    kind: ClassVar[OpKind] = "init"
+    transactional_id: str
+    timeout_ms: int
+
+
+class BeginInvoke(OpInvoke, frozen=True, tag="begin.invoke"):
+    """``beginTransaction``. ``transaction``: its number among those of the node's incarnation, from 1.
+    ``producer_id``, ``producer_epoch``: of the producer by then; ``version``: the transaction.version by which it
+    goes (1 stands for 0, too)."""
+
+    kind: ClassVar[OpKind] = "begin"
+    transactional_id: str
+    transaction: int
+    producer_id: int
+    producer_epoch: int
+    version: int
+
+
+class SendOffsetsInvoke(OpInvoke, frozen=True, tag="offsets.invoke"):
+    """``sendOffsetsToTransaction``. ``offsets``: topic partition -> entry."""
+
+    kind: ClassVar[OpKind] = "send-offsets"
+    transactional_id: str
+    transaction: int
+    group: str
+    member: str
+    generation: int
+    offsets: dict[str, Entry]
+
+
+class EndInvoke(OpInvoke, frozen=True, tag="end.invoke"):
+    """``commitTransaction``, or ``abortTransaction``."""
+
+    kind: ClassVar[OpKind] = "end"
+    transactional_id: str
+    transaction: int
+    producer_id: int
+    producer_epoch: int
+    commit: bool
 
 
 class OpReturn(TraceEvent, frozen=True):
@@ -183,7 +231,61 @@ class CommittedReturn(OpReturn, frozen=True, tag="committed.return"):
     offsets: dict[str, Entry] = {}
 
 
-OP_RETURNS = (SendReturn, PollReturn, ListReturn, AdminReturn, CommitReturn, CommittedReturn)
+class InitReturn(OpReturn, frozen=True, tag="init.return"):
+    """``producer_id``, ``producer_epoch``: that the producer was given, -1 none."""
+
+    kind: ClassVar[OpKind] = "init"
+    transactional_id: str
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+class BeginReturn(OpReturn, frozen=True, tag="begin.return"):
+    """The producer can always begin a transaction when its application asks: nobody else is asked for it."""
+
+    kind: ClassVar[OpKind] = "begin"
+    transactional_id: str
+    transaction: int
+
+
+class SendOffsetsReturn(OpReturn, frozen=True, tag="offsets.return"):
+    """ok: the positions take effect with the transaction. ``group``, ``offsets``: as it was invoked."""
+
+    kind: ClassVar[OpKind] = "send-offsets"
+    transactional_id: str
+    transaction: int
+    group: str
+    offsets: dict[str, Entry]
+
+
+class EndReturn(OpReturn, frozen=True, tag="end.return"):
+    """ok: the transaction is ended as ``commit`` says; fail: it is certainly not. ``producer_id``,
+    ``producer_epoch``: with which it was. ``asked``: the coordinator was asked, as there was something to end.
+    ``next_id``, ``next_epoch``: with which the producer goes on."""
+
+    kind: ClassVar[OpKind] = "end"
+    transactional_id: str
+    transaction: int
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    asked: bool
+    next_id: int = -1
+    next_epoch: int = -1
+
+
+OP_RETURNS = (
+    SendReturn,
+    PollReturn,
+    ListReturn,
+    AdminReturn,
+    CommitReturn,
+    CommittedReturn,
+    InitReturn,
+    BeginReturn,
+    SendOffsetsReturn,
+    EndReturn,
+)
 """Of all kinds."""
 
 
@@ -246,12 +348,20 @@ ClientEvent = (
     | AdminInvoke
     | CommitInvoke
     | CommittedInvoke
+    | InitInvoke
+    | BeginInvoke
+    | SendOffsetsInvoke
+    | EndInvoke
     | SendReturn
     | PollReturn
     | ListReturn
     | AdminReturn
     | CommitReturn
     | CommittedReturn
+    | InitReturn
+    | BeginReturn
+    | SendOffsetsReturn
+    | EndReturn
     | MetaView
     | MetaWait
     | ConsPos

@@ -32,13 +32,19 @@ from actors.trace.client_events import (
     OP_RETURNS as OP_RETURNS,
     AdminInvoke as AdminInvoke,
     AdminReturn as AdminReturn,
+    BeginInvoke as BeginInvoke,
+    BeginReturn as BeginReturn,
     ClientEvent,
     CommitInvoke as CommitInvoke,
     CommitReturn as CommitReturn,
     CommittedInvoke as CommittedInvoke,
     CommittedReturn as CommittedReturn,
     ConsPos as ConsPos,
+    EndInvoke as EndInvoke,
+    EndReturn as EndReturn,
     ErrorSeen as ErrorSeen,
+    InitInvoke as InitInvoke,
+    InitReturn as InitReturn,
     ListInvoke as ListInvoke,
     ListReturn as ListReturn,
     MetaView as MetaView,
@@ -49,6 +55,8 @@ from actors.trace.client_events import (
     PollInvoke as PollInvoke,
     PollReturn as PollReturn,
     SendInvoke as SendInvoke,
+    SendOffsetsInvoke as SendOffsetsInvoke,
+    SendOffsetsReturn as SendOffsetsReturn,
     SendReturn as SendReturn,
 )
 from actors.trace.controller_events import (
@@ -96,6 +104,7 @@ from actors.trace.rpc_events import (
     RpcReply as RpcReply,
 )
 from actors.trace.run_events import (
+    BUSY_MACHINE as BUSY_MACHINE,
     ClockSet as ClockSet,
     CtlFault as CtlFault,
     CtlPhase as CtlPhase,
@@ -109,10 +118,30 @@ from actors.trace.run_events import (
     RunEvent,
     RunMeta as RunMeta,
     RunRepeat as RunRepeat,
+    Stall as Stall,
     Tick as Tick,
 )
+from actors.trace.transaction_events import (
+    TransactionEvent,
+    TransactionStateName as TransactionStateName,
+    TxnLoad as TxnLoad,
+    TxnLoaded as TxnLoaded,
+    TxnMarkers as TxnMarkers,
+    TxnState as TxnState,
+    TxnVerify as TxnVerify,
+)
 
-AnyTraceEvent = RunEvent | RpcEvent | QuorumEvent | LogEvent | ControllerEvent | BrokerEvent | GroupEvent | ClientEvent
+AnyTraceEvent = (
+    RunEvent
+    | RpcEvent
+    | QuorumEvent
+    | LogEvent
+    | ControllerEvent
+    | BrokerEvent
+    | GroupEvent
+    | TransactionEvent
+    | ClientEvent
+)
 """The registry."""
 
 EVENT_TYPES: dict[str, type[TraceEvent]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyTraceEvent)}

@@ -44,7 +44,8 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     committed. ``member``, ``generation``: as the request names them ("" and -1: a group without members).
     ``offset``, ``leader_epoch``, ``metadata_epoch``: the entry. ``error``: 0: appended, which is not yet committed.
     ``log_offset``: of the record in ``offsets_tp``, -1 refused. A tombstone, by expiry or deletion, has offset -1 and
-    no member."""
+    no member. ``producer_id``, ``producer_epoch``: of a TxnOffsetCommit, which takes effect when its transaction is
+    committed: -1 of all others."""
 
     tp: str
     group: str
@@ -57,6 +58,8 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     metadata_epoch: int = -1
     error: int = 0
     log_offset: int = -1
+    producer_id: int = -1
+    producer_epoch: int = -1
 
 
 class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
@@ -80,22 +83,25 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
 class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
     """A coordinator answered an OffsetFetch of one group. ``error``: of the group. ``offsets``: topic partition ->
     entry, ``NO_ENTRY`` where nothing is committed; partitions with an error of their own are left out, and those
-    of which something is committed for another topic of their name."""
+    of which something is committed for another topic of their name. ``stable_end``: with RequireStable: what was
+    written below this offset of ``offsets_tp`` is told, as it was when that was asked; -1 without."""
 
     group: str
     offsets_tp: str
     coordinator_epoch: int
     error: int
     offsets: dict[str, Entry]
+    stable_end: int = -1
 
 
-OwnReason = Literal["assign", "revoke", "lost", "leave"]
+OwnReason = Literal["assign", "revoke", "lost", "leave", "join"]
 
 
 class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
     """What a member of a group owns changed. ``owned``: from now on; ``added``, ``revoked``, ``lost``: what differs.
     ``member``, ``generation``: as the member knows them. reason: assign (a SyncGroup answer), revoke (before it joins
-    again), lost (it was fenced, or its session is over), leave (the application closes it, whatever it owned)."""
+    again), lost (it was fenced, or its session is over), leave (the application closes it, whatever it owned), join
+    (the application makes a new consumer after it closed one)."""
 
     group: str
     member: str

@@ -23,6 +23,7 @@ from actors.node.codec import decode, encode
 from actors.node.effects import AnyEffect
 from actors.node.events import AnyEvent
 from actors.node.spec import Role
+from actors.trace.lines import DAMAGE
 
 FORMAT_VERSION = 2
 
@@ -87,13 +88,13 @@ def read_segment(data: bytes) -> Segment:
         raise JournalNotBegun("no whole frame in the journal segment")
     try:
         header: JournalHeader = decode(payloads[0], JournalHeader)
-    except msgspec.DecodeError as error:
+    except DAMAGE as error:
         raise JournalError(f"the first frame is no header: {error}") from error
     if header.format != FORMAT_VERSION:
         raise JournalError(f"journal format {header.format}, this version reads {FORMAT_VERSION}")
     try:
         entries: list[JournalEntry] = [decode(payload, JournalEntry) for payload in payloads[1:]]
-    except msgspec.DecodeError as error:
+    except DAMAGE as error:
         raise JournalError(f"an entry of {header.node} cannot be read: {error}") from error
     return Segment(header, entries, size < len(data))
 

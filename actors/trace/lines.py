@@ -42,6 +42,9 @@ class Line(msgspec.Struct, frozen=True):
         return (self.wall, self.logical, self.node, self.incarnation, self.seq)
 
 
+DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What it may raise to decode JSON that somebody has damaged, or nested without end."""
+
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Line)
 
@@ -69,5 +72,5 @@ def encode_line(event: Stamped) -> bytes:
 
 
 def decode_line(line: bytes) -> Line:
-    """Inverse of ``encode_line``, with or without the newline. Raises msgspec.DecodeError or ValidationError."""
+    """Inverse of ``encode_line``, with or without the newline. Raises one of ``DAMAGE``."""
     return _DECODER.decode(line)

@@ -10,7 +10,8 @@ from actors.trace.event_parts import TraceEvent
 class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     """A batch was appended to a replica. ``batch_epoch``: leader epoch of the batch; ``leader_epoch``: epoch in
     which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order;
-    ``timestamps``: likewise, by the leader alone, and not of the metadata log."""
+    ``timestamps``: likewise, by the leader alone, and not of the metadata log. ``transactional``: of a transaction, as
+    its markers are: ``marker``: how that ended, "" it is none; ``coordinator_epoch``: of whoever decided so."""
 
     tp: str
     role: Literal["leader", "follower"]
@@ -25,6 +26,9 @@ class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     uids: list[str]
     timestamps: list[int] = []
     ph: int | None = None
+    transactional: bool = False
+    marker: Literal["", "commit", "abort"] = ""
+    coordinator_epoch: int = -1
 
 
 class LogFlush(TraceEvent, frozen=True, tag="log.flush"):
@@ -35,12 +39,13 @@ class LogFlush(TraceEvent, frozen=True, tag="log.flush"):
 
 
 class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
-    """A replica cut its log from ``was`` to ``to``. ``ph``: prefix hash at ``to``."""
+    """A replica cut its log from ``was`` to ``to``. ``ph``: prefix hash at ``to``. last-stable-offset: it is about to
+    lead, was elected uncleanly, and keeps what is stable (``kafka-7408``)."""
 
     tp: str
     was: int
     to: int
-    reason: Literal["diverge", "high-watermark", "out-of-range", "recovery"]
+    reason: Literal["diverge", "high-watermark", "out-of-range", "recovery", "last-stable-offset"]
     leader_epoch: int
     ph: int | None = None
 

@@ -25,7 +25,8 @@ class Rpc(TraceEvent, frozen=True, tag="rpc"):
 class RpcQuiet(TraceEvent, frozen=True, tag="rpc.quiet"):
     """So many Fetches of this node were answered without an error and with nothing new, within one second of its own
     time; they are in the trace in no other way. ``beyond``: told again of a consumer's Fetches of which the position in
-    this partition was beyond the high watermark that it was told last."""
+    this partition was beyond the high watermark that it was told last, or the last stable offset if it reads committed
+    records."""
 
     count: int
     beyond: str = ""

@@ -42,6 +42,15 @@ class CtlFault(TraceEvent, frozen=True, tag="ctl.fault"):
     targets: list[str]
     parameters: dict[str, Any]
 
+    @property
+    def by_machine(self) -> bool:
+        """Whether no schedule has it (``BUSY_MACHINE``)."""
+        return self.parameters == BUSY_MACHINE
+
+
+BUSY_MACHINE: dict[str, Any] = {"by": "machine"}
+"""Parameters of a fault that nobody asked for: a live machine gave its targets too little time."""
+
 
 class CtlWindow(TraceEvent, frozen=True, tag="ctl.window"):
     """A stability window opens or closes. While one is open the members of ``core`` are up, run, and reach one another,
@@ -143,6 +152,15 @@ class Tick(TraceEvent, frozen=True, tag="tick"):
     """Once a second, by every runtime: it is alive and its clock has come this far."""
 
 
+class Stall(TraceEvent, frozen=True, tag="node.stall"):
+    """In the last ``of_ms`` until now, the process of a node waited ``ms`` for its turn: its machine was busy, one of
+    its steps took so long, or a fault stopped it. Live only. What no fault explains, the driver tells as one
+    (``orchestrator.clusters.driver_log``)."""
+
+    ms: int
+    of_ms: int
+
+
 RunEvent = (
     RunMeta
     | RunEnd
@@ -156,5 +174,6 @@ RunEvent = (
     | ClockSet
     | NodeUp
     | NodeDown
+    | Stall
     | Tick
 )

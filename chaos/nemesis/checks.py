@@ -28,6 +28,14 @@ COSTS_TIME = ("kip-996",)
 """Features that save time, and break no promise where they are off."""
 
 
+def protective_values(name: str) -> list[str]:
+    """The values of a feature that a nemesis may draw: those under which what breaks is a finding. What is off in Kafka
+    as it is, a proposal, may be off."""
+    feature = FEATURES[name]
+    may_be_off = name in COSTS_TIME or feature.default == UNPROTECTED
+    return [value for value in feature.values if value != UNPROTECTED or may_be_off]
+
+
 def check_nemesis(nemesis: Nemesis, document: Document) -> list[Mistake]:
     """Everything that is wrong between a nemesis and the scenario language."""
     mistakes = Mistakes(document)
@@ -66,7 +74,7 @@ def _check_feature(path: Path_, name: str, values: Mapping[str, float], mistakes
     if name not in FEATURES:
         mistakes.unknown(path, name, "feature", FEATURES)
         return
-    protective = [value for value in FEATURES[name].values if value != UNPROTECTED or name in COSTS_TIME]
+    protective = protective_values(name)
     for value in values:
         if value == UNPROTECTED and value in FEATURES[name].values and value not in protective:
             wrong = f"{value} protects nothing, and what then breaks is no finding"

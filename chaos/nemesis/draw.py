@@ -10,7 +10,7 @@ from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
 from chaos.faults.topics import TopicAction, TopicCreation, TopicDeletion
-from chaos.nemesis.model import NOTHING, Nemesis
+from chaos.nemesis.model import NOTHING, Nemesis, Timers
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.scene import SINGLE_SERVERS, UNCLEAN, Cast, Part, Scene, pick, stream
@@ -26,11 +26,23 @@ from chaos.nemesis.settings import (
 )
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
-from chaos.nemesis.workload import GROUP, client_names, keepers_of, members_of, tell_topics_apart, workload_of
+from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
+from chaos.nemesis.workload import (
+    GROUP,
+    client_names,
+    keepers_of,
+    members_of,
+    tell_topics_apart,
+    topics_of,
+    transactional_ids_of,
+    workload_of,
+)
 from chaos.scenario.durations import format_duration, parse_duration_us
 from chaos.scenario.scalars import RANDOM
 
 TOPIC = "orders"
+OF_TRANSACTIONS = "transaction."
+"""What keys begin with that mean nothing without transactions."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA})
@@ -56,10 +68,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
     members = members_of(workload)
-    if members:
-        config |= GROUP_TIMERS[timers]
-    else:
-        config.pop(OFFSETS_PARTITIONS, None)
+    config = _config_for(config, timers, members, transactional_ids_of(workload))
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -76,6 +85,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         config.get(PROPAGATION) == "push",
         features.get(KIP_232) == "seed",
         keepers_of(workload),
+        transactional_ids_of(workload),
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if any(body_of(entry)[0] is TopicCreation for entry in chaos):
@@ -84,7 +94,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
     # consumer may have read from a leader that came back before its metadata tells of it: then an answer that is newer
     # than its metadata, and older than what it has read, sends it to the leader in between.
     disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
-    may = [*(["L2"] if disruptive else []), *(["M4"] if cast.minted else [])]
+    may = ["L2"] * disruptive + ["M4"] * cast.minted
     return {
         "schema": "krift/v1",
         "name": nemesis.name,
@@ -95,7 +105,7 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
             "voters": voters,
             **({"spare-controllers": spare} if spare else {}),
             "brokers": brokers,
-            "topics": {TOPIC: {"replicas": replicas, "config": {"min.insync.replicas": least}}},
+            "topics": _topics(workload, replicas, least),
             "config": config,
         },
         "features": features,
@@ -108,6 +118,23 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         # What a drawn schedule had no time to test is no reason to doubt the run.
         "expect": {"violated": [], **({"may": may} if may else {})},
     }
+
+
+def _config_for(config: Part, timers: Timers, members: list[str], transactional_ids: list[str]) -> Part:
+    """The configuration without the keys that mean nothing to these clients."""
+    if members:
+        config = {**config, **GROUP_TIMERS[timers]}
+    else:
+        config = {key: value for key, value in config.items() if key != OFFSETS_PARTITIONS}
+    if transactional_ids:
+        return config
+    return {key: value for key, value in config.items() if not key.startswith(OF_TRANSACTIONS)}
+
+
+def _topics(workload: list[Part], replicas: list[list[int]], least: int) -> Part:
+    """The topics of the cluster, with the same replicas."""
+    topic = {"replicas": replicas, "config": {"min.insync.replicas": least}}
+    return {name: dict(topic) for name in topics_of(workload, TOPIC)}
 
 
 def _bounced_to(chaos: list[Part]) -> list[Mapping[str, str]]:
@@ -164,6 +191,8 @@ def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     """The patterns that a cluster has what it takes for."""
     never = {*(() if cast.group else GROUPS), *(() if cast.pushed else {**PUSHED, **KEPT})}
     never |= set() if cast.keepers else set(KEPT)
+    never |= set() if cast.transactional_ids else set(TRANSACTIONS)
+    never |= set() if {*cast.members} & {*cast.transactional_ids} else set(OF_PROCESSORS)
     found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
     return found if any(found.values()) else {NOTHING: 1.0}
 

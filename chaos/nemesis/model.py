@@ -111,6 +111,7 @@ Target = Literal[
     "clients",
     "coordinator",
     "member",
+    "transaction-coordinator",
 ]
 Commit = Literal["auto", "sync", "async"]
 Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
@@ -143,7 +144,11 @@ class Workload(Model):
     """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
     what its configuration says of them. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``:
     consumers of a group, beside the others; what follows is about them. ``patience``: whether they may be silent for
-    longer than they may take to join."""
+    longer than they may take to join. ``transactional``: whether a producer sends in transactions; ``records``,
+    ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays in some for
+    longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out.
+    ``processors``: members of a group that copies the topic, each record with the positions in one
+    transaction."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -165,6 +170,12 @@ class Workload(Model):
     stall: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     absence: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     patience: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    transactional: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    records: Counts = {5: 1}
+    aborts: Counts = {20: 1}
+    stays: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    lingers: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    processors: Counts = {0: 1}
 
 
 class Course(Model):

@@ -11,6 +11,7 @@ from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
+from chaos.nemesis.situations.transactions import TRANSACTIONS
 from chaos.scenario.selectors import ROLES
 
 
@@ -228,5 +229,6 @@ PATTERNS: dict[str, Pattern] = {
     **CLIENTS,
     **GROUPS,
     **METADATA,
+    **TRANSACTIONS,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -34,6 +34,8 @@ APIS = (
 """What a fault can be narrowed to, and a trigger wait for."""
 GROUP_APIS = ("FindCoordinator", "JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit", "OffsetFetch", "LeaveGroup")
 """The same where there is a group."""
+TRANSACTION_APIS = ("AddPartitionsToTxn", "EndTxn", "WriteTxnMarkers")
+"""The same where there are transactions."""
 GROUP_TRIGGERS = ("rebalance-begun", "members-joined", "group-stable", "coordinator-loaded")
 """Are seen where there is a group."""
 MINTED_TRIGGERS = ("epoch-minted",)
@@ -61,7 +63,7 @@ class Cast(msgspec.Struct, frozen=True):
     may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
     are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
-    metadata epochs. keepers: consumers that keep their offsets outside Kafka."""
+    metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of producers."""
 
     controllers: list[str]
     brokers: list[str]
@@ -77,6 +79,7 @@ class Cast(msgspec.Struct, frozen=True):
     pushed: bool = False
     minted: bool = False
     keepers: list[str] = []
+    transactional_ids: list[str] = []
 
     @property
     def servers(self) -> list[str]:
@@ -105,10 +108,11 @@ class Scene(msgspec.Struct):
     def one(self, among: tuple[Target, ...] = ()) -> str:
         """A selector, by the weights of ``targets``: of these kinds alone if any are given."""
         weights = {each: weight for each, weight in self.nemesis.targets.items() if not among or each in among}
-        if not self.cast.group:
-            weights = {each: weight for each, weight in weights.items() if each not in OF_GROUPS}
+        absent = (*(() if self.cast.group else OF_GROUPS), *(() if self.cast.transactional_ids else OF_TRANSACTIONS))
+        weights = {each: weight for each, weight in weights.items() if each not in absent}
         if not any(weights.values()):
-            weights = dict.fromkeys([each for each in among if each not in OF_GROUPS] or ["broker"], 1.0)
+            always = [each for each in among if each not in (*OF_GROUPS, *OF_TRANSACTIONS)]
+            weights = dict.fromkeys(always or ["broker"], 1.0)
         return _SELECT[self.pick(weights)](self)
 
     def server(self) -> str:
@@ -132,7 +136,8 @@ class Scene(msgspec.Struct):
     @property
     def apis(self) -> tuple[str, ...]:
         """What a fault can be narrowed to here."""
-        return (*APIS, *GROUP_APIS) if self.cast.group else APIS
+        of_transactions = TRANSACTION_APIS if self.cast.transactional_ids else ()
+        return (*APIS, *(GROUP_APIS if self.cast.group else ()), *of_transactions)
 
     def link(self) -> Part:
         """Which messages a fault on links hits."""
@@ -174,10 +179,11 @@ def slower(scene: Scene) -> Part:
 
 GROUPS: tuple[Target, ...] = ("brokers", "controllers")
 OF_GROUPS: tuple[Target, ...] = ("coordinator", "member")
+OF_TRANSACTIONS: tuple[Target, ...] = ("transaction-coordinator",)
 SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in ("client", "clients", "member"))
 SINGLE_SERVERS = tuple(each for each in SERVERS if each not in GROUPS)
 VOTERS: tuple[Target, ...] = ("active-controller", "quorum-follower", "controller")
-BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker", "coordinator")
+BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker", "coordinator", "transaction-coordinator")
 
 _SELECT: dict[Target, Callable[[Scene], str]] = {
     "leader": lambda scene: f"leader({scene.tp})",
@@ -194,6 +200,9 @@ _SELECT: dict[Target, Callable[[Scene], str]] = {
     "clients": lambda scene: "clients",
     "coordinator": lambda scene: f"coordinator({scene.cast.group})",
     "member": lambda scene: scene.draw.choice(scene.cast.members),
+    "transaction-coordinator": lambda scene: (
+        f"transaction-coordinator({scene.draw.choice(scene.cast.transactional_ids)})"
+    ),
 }
 
 

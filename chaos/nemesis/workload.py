@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
+from actors.client.transactions.session import RESTART_MS
 from actors.node.messages import Api
-from chaos.nemesis.model import NOTHING, Acks, Nemesis, Timers
+from chaos.nemesis.model import NOTHING, Acks, Isolation, Nemesis, Timers
 from chaos.nemesis.scene import Part, pick, stream
 from chaos.nemesis.settings import MEMBER_TIMERS, client_config, client_versions
-from chaos.scenario.durations import format_duration, parse_rate
+from chaos.scenario.durations import format_duration, parse_duration_us, parse_rate
 from chaos.scenario.yaml_tree import parse_scalar
 
 RECORDS_MAX = 2_000
@@ -39,9 +40,16 @@ OF_STATIC_MEMBERS = {Api.JoinGroup: 5, Api.SyncGroup: 3, Api.Heartbeat: 3, Api.L
 """The versions that a static member needs: with older ones it cannot say who it is."""
 GROUP = "billing"
 """The group of a drawn scenario, if it has one."""
+COPIES = "copies"
+"""The topic to which its processors write, if it has some."""
+EXACTLY_ONCE: dict[Isolation, float] = {"read_committed": 1}
+"""How processors read: what was aborted is not to be processed."""
 PATIENCE = 2
 """The session of a patient member, as many times its max.poll.interval.ms: who is silent is given up by the rebalance
 time-out, not by its session."""
+LINGERS_MS = (15_000, 25_000)
+"""Between these a producer stays in its last transaction: for longer than the bound of T9, with quick timers or hasty
+ones."""
 NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
 """The version of ListOffsets that a question needs."""
 
@@ -56,15 +64,23 @@ def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: T
     entries: list[Part] = []
     for number in range(max(1, producers)):
         draw = stream(nemesis.name, seed, f"workload/producer/{number}")
-        entries.append({"producer": _producer(draw, nemesis, topic, timers, max(1, producers), chaos_us)})
+        producer = _producer(draw, nemesis, topic, timers, max(1, producers), chaos_us)
+        entries.append({"producer": producer})
+        _transactions(stream(nemesis.name, seed, f"workload/transactions/{number}"), nemesis, producer)
     for number in range(max(1, consumers)):
         draw = stream(nemesis.name, seed, f"workload/consumer/{number}")
         outside = _external(stream(nemesis.name, seed, f"workload/external/{number}"), nemesis)
         entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside}})
+    # A group has one kind of members: they have to agree on an assignor, and on what a position means.
+    members = _members(nemesis, seed, topic, timers) or _processors(nemesis, seed, topic, timers)
+    has_transactions = bool(transactional_ids_of([*entries, *members]))
     for number in range(probers):
         draw = stream(nemesis.name, seed, f"workload/prober/{number}")
-        entries.append({"list-offsets": _prober(draw, nemesis, topic, brokers, timers)})
-    return [*entries, *_members(nemesis, seed, topic, timers)]
+        isolation: Isolation = "read_uncommitted"
+        if has_transactions:
+            isolation = pick(stream(nemesis.name, seed, f"workload/isolation/{number}"), kinds.isolation)
+        entries.append({"list-offsets": _prober(draw, nemesis, topic, brokers, timers, isolation)})
+    return [*entries, *members]
 
 
 def members_of(workload: list[Part]) -> list[str]:
@@ -122,6 +138,87 @@ def _producer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers,
     return producer
 
 
+def _transactions(draw: random.Random, nemesis: Nemesis, producer: Part) -> None:
+    """Have a producer send in transactions, if that is drawn."""
+    kinds = nemesis.workload
+    if pick(draw, kinds.transactional) == "no":
+        return
+    producer |= ACKS["idempotent"]
+    _in_transactions(draw, nemesis, producer)
+    # At that rate all its records are sent before half of its time is over: else it would never commit any.
+    timeout_ms, wanted = producer["config"]["transaction.timeout.ms"], producer["transactional"]["records"]
+    most = int(parse_rate(producer["rate"]) * timeout_ms / 2000)
+    producer["transactional"]["records"] = max(1, min(wanted, most))
+    stay = producer["transactional"].get("stay")
+    if stay is not None and parse_duration_us(stay["lasts"]) // 1000 % 2:
+        # What it sends then comes after its time-out, and to another partition.
+        stay["after"], producer["transactional"]["records"] = 1, min(producer["transactional"]["records"], 2)
+    if pick(draw, kinds.lingers) == "yes":
+        producer["transactional"]["last-stay"] = format_duration(draw.randint(*LINGERS_MS) * 1000)
+
+
+def _in_transactions(draw: random.Random, nemesis: Nemesis, client: Part) -> None:
+    """How long the transactions of a client are, and how they end."""
+    kinds = nemesis.workload
+    timeout_ms = draw.choice((1000, 2500, 6000))
+    client["config"]["transaction.timeout.ms"] = timeout_ms
+    client["transactional"] = {"records": pick(draw, kinds.records), "aborts": pick(draw, kinds.aborts)}
+    if pick(draw, kinds.stays) == "yes":
+        lasts = draw.randint(timeout_ms // 2, 3 * timeout_ms)
+        client["transactional"]["stay"] = {
+            "every": format_duration(draw.randint(2000, 5000) * 1000),
+            "lasts": format_duration(lasts * 1000),
+        }
+
+
+def topics_of(workload: list[Part], topic: str) -> list[str]:
+    """The topics that clients need: ``topic``, and that of its copies if some client makes them."""
+    copies = any("copy-to" in client for entry in workload for client in entry.values())
+    return [topic, COPIES] if copies else [topic]
+
+
+def transactional_ids_of(workload: list[Part]) -> list[str]:
+    """The transactional ids that producers and processors will have: their names."""
+    named = zip(client_names(workload), workload, strict=True)
+    return [name for name, entry in named if any("transactional" in client for client in entry.values())]
+
+
+def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:
+    """Members of a group that read committed transactions, and write in transactions what they have read."""
+    number = pick(stream(nemesis.name, seed, "workload/processors"), nemesis.workload.processors)
+    found: list[Part] = []
+    for each in range(number):
+        draw = stream(nemesis.name, seed, f"workload/processor/{each}")
+        processor: Part = {
+            "topic": topic,
+            "group": GROUP,
+            "copy-to": COPIES,
+            "isolation": pick(draw, EXACTLY_ONCE),
+            "commit-every": format_duration(draw.choice((200, 700)) * 1000),
+            "config": {**client_config(timers), **MEMBER_TIMERS[timers]},
+        }
+        _in_transactions(draw, nemesis, processor)
+        _poll_again(processor)
+        found.append({"consumer": processor})
+    return found
+
+
+def _poll_again(processor: Part) -> None:
+    """An application does not poll while it stays in a transaction, nor until it has another producer if it was fenced
+    meanwhile: it stays away from its group for no longer than one that stalls, and is there for longer than that, or
+    members that stay by turns would never meet."""
+    if "stay" in processor["transactional"]:
+        stay, interval_us = processor["transactional"]["stay"], _poll_interval_ms(processor["config"]) * 1000
+        lasts_us = min(parse_duration_us(stay["lasts"]), 2 * interval_us)
+        least_us = lasts_us + RESTART_MS * 1000 + 3 * interval_us
+        stay["lasts"] = format_duration(lasts_us)
+        stay["every"] = format_duration(max(parse_duration_us(stay["every"]), least_us))
+
+
+def _poll_interval_ms(config: Part) -> int:
+    return int(config.get("max.poll.interval.ms", 4000))
+
+
 def _consumer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers) -> Part:
     isolation = pick(draw, nemesis.workload.isolation)
     least = NEEDS[isolation]
@@ -165,7 +262,7 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, o
     config = {**client_config(timers), **of_all}
     commit = pick(draw, kinds.commit)
     member: Part = {"topic": topic, "group": GROUP, "commit": commit, "config": config}
-    every, interval_ms = draw.choice((200, 700)), MEMBER_TIMERS[timers].get("max.poll.interval.ms", 4000)
+    every, interval_ms = draw.choice((200, 700)), _poll_interval_ms(config)
     if commit != "auto":
         member["commit-every"] = format_duration(every * 1000)
     if pick(draw, kinds.static) == "yes":
@@ -191,7 +288,9 @@ def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, o
     return member
 
 
-def _prober(draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, timers: Timers) -> Part:
+def _prober(
+    draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, timers: Timers, isolation: Isolation
+) -> Part:
     kinds = nemesis.workload
     prober: Part = {
         "topic": topic,
@@ -201,6 +300,8 @@ def _prober(draw: random.Random, nemesis: Nemesis, topic: str, brokers: int, tim
     }
     if pick(draw, kinds.as_broker) == "yes":
         return {**prober, "replica-id": draw.randint(1, brokers)}
-    least = NEEDS.get(prober["timestamp"], 1)
+    if isolation == "read_committed":
+        prober["isolation"] = isolation
+    least = max(NEEDS.get(prober["timestamp"], 1), NEEDS[isolation])
     versions = client_versions(draw, nemesis, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least})
     return {**prober, "versions": versions}

@@ -28,9 +28,9 @@ from chaos.scenario.model import (
     Topic,
     Variant,
 )
-from chaos.scenario.names import client_names, group_names, node_names
+from chaos.scenario.names import client_names, group_names, node_names, transactional_ids
 from chaos.scenario.references import References
-from chaos.scenario.scalars import OFFSETS_TOPIC
+from chaos.scenario.scalars import COORDINATORS_TOPICS
 from chaos.scenario.switch_checks import (
     SERVER_SCOPES,
     check_bootstrap,
@@ -50,7 +50,7 @@ def check_references(scenario: Scenario, document: Document) -> list[Mistake]:
     mistakes = Mistakes(document)
     nodes = node_names(scenario)
     topics = {name: _replicas(topic) for name, topic in scenario.cluster.topics.items()}
-    references = References(nodes, topics, group_names(scenario), mistakes)
+    references = References(nodes, topics, group_names(scenario), transactional_ids(scenario), mistakes)
     _check_cluster(scenario, nodes, mistakes)
     scopes = _scopes(scenario, nodes)
     _check_switches((), scenario.features, scenario.versions, scenario.nodes, scopes, mistakes)
@@ -96,7 +96,7 @@ def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> 
     check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
     for name, topic in cluster.topics.items():
         path: Path_ = ("cluster", "topics", name)
-        if name.startswith("__") and name != OFFSETS_TOPIC:
+        if name.startswith("__") and name not in COORDINATORS_TOPICS:
             mistakes.add(path, "names that begin with __ are Kafka's own", "another name")
         check_config((*path, "config"), topic.config, ("topic",), mistakes)
         _check_assignment(path, topic, cluster.brokers, mistakes)
@@ -200,6 +200,12 @@ def _check_acks(path: Path_, scenario: Scenario, index: int, names: list[str], m
     if idempotent and str(acks) != "all":
         mistakes.add((*path, "acks"), f"an idempotent producer with acks {acks}", "acks: all, or idempotent: false")
         return
+    if producer.transactional is not None and (str(acks) != "all" or idempotent is False):
+        wrong = "transactions need an idempotent producer"
+        mistakes.add((*path, "transactional"), wrong, "acks: all, and idempotent: true or nothing of it")
+    if producer.transactional is None and producer.config.get("transactional.id"):
+        place = (*path, "config", "transactional.id")
+        mistakes.add(place, "the application sends outside of transactions", "it with transactional")
     for name in names:
         own = scenario.nodes[name].config if name in scenario.nodes else {}
         if own.get("enable.idempotence", idempotent) and str(own.get("acks", acks)) != "all":

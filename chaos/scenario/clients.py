@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from actors.config import Scope, default_config
-from actors.node.spec import ClusterSpec
-from chaos.scenario.model import Client, Consumer, ListOffsets, Producer
+from actors.node.spec import ClusterSpec, Role
+from chaos.scenario.model import Client, Consumer, ListOffsets, Producer, Transactional
 from chaos.scenario.switch_checks import CLIENT_SCOPES, GROUP_SCOPES, MIRROR_SCOPES
 
 COMMIT_EVERY_US = 1_000_000
@@ -43,7 +43,8 @@ def _short_names(client: Client) -> dict[str, Any]:
     if isinstance(client, Producer):
         named = {"acks": client.acks, "enable.idempotence": client.idempotent}
     elif isinstance(client, Consumer):
-        named = {"isolation.level": client.isolation}
+        usual = "read_committed" if client.transactional is not None else None
+        named = {"isolation.level": client.isolation or usual}
     return {key: value for key, value in named.items() if value is not None}
 
 
@@ -60,11 +61,40 @@ def _group_workload(client: Consumer) -> dict[str, Any]:
     }
 
 
+def _transactions(given: Transactional) -> dict[str, Any]:
+    """What an application has that sends in transactions."""
+    return {
+        "transaction_records": given.records,
+        "aborts_percent": given.aborts,
+        "hold_every_ms": 0 if given.stay is None else max(1, given.stay.every // 1_000),
+        "hold_ms": 0 if given.stay is None else max(1, given.stay.lasts // 1_000),
+        "hold_after": 0 if given.stay is None or given.stay.after is None else given.stay.after,
+        "last_hold_ms": 0 if given.last_stay is None else max(1, given.last_stay // 1_000),
+    }
+
+
+def client_role(kind: str, client: Client) -> Role:
+    """The role of a client of a kind of the workload."""
+    match client:
+        case Producer():
+            return "producer" if client.transactional is None else "transactional-producer"
+        case Consumer() if client.group is None:
+            return "consumer"
+        case Consumer() if client.copy_to is None:
+            return "group-consumer"
+        case Consumer():
+            return "mirror" if client.transactional is None else "processor"
+    assert isinstance(client, ListOffsets), kind
+    return "list-offsets"
+
+
 def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     """The workload of a client's ``NodeSpec``: topic, partitions, and what its kind needs."""
     topic = next(topic for topic in cluster.topics if topic.name == client.topic)
     partitions = list(range(len(topic.replicas))) if client.partitions is None else list(client.partitions)
     workload: dict[str, Any] = {"topic": client.topic, "partitions": partitions}
+    if isinstance(client, Producer | Consumer) and client.transactional is not None:
+        workload |= _transactions(client.transactional)
     if isinstance(client, Producer):
         workload["rate"] = client.rate
     elif isinstance(client, Consumer):

@@ -94,6 +94,8 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         "versions": _ranges(client.versions),
         "config": client_config(kind, client, {}),
     }
+    if "transaction_records" in workload:
+        entry["transactional"] = _transactions(workload)
     if kind == "producer":
         entry["rate"] = _rate(workload["rate"])
     elif isinstance(client, Consumer):
@@ -121,6 +123,18 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         if workload["replica_id"] >= 0:
             entry["replica-id"] = workload["replica_id"]
     return {kind: entry}
+
+
+def _transactions(workload: dict[str, Any]) -> dict[str, Any]:
+    """What an entry says of transactions."""
+    entry: dict[str, Any] = {"records": workload["transaction_records"], "aborts": workload["aborts_percent"]}
+    if workload["hold_every_ms"]:
+        entry["stay"] = {"every": f"{workload['hold_every_ms']}ms", "lasts": f"{workload['hold_ms']}ms"}
+        if workload["hold_after"]:
+            entry["stay"]["after"] = workload["hold_after"]
+    if workload["last_hold_ms"]:
+        entry["last-stay"] = f"{workload['last_hold_ms']}ms"
+    return entry
 
 
 def _membership(workload: dict[str, Any]) -> dict[str, Any]:

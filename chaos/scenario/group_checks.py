@@ -6,7 +6,7 @@ from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.model import Consumer
 from chaos.scenario.yaml_tree import Path_
 
-_OF_MEMBERS = ("commit", "commit_every", "stall", "absence", "copy_to")
+_OF_MEMBERS = ("commit", "commit_every", "stall", "absence", "copy_to", "transactional")
 """What only a member of a group has."""
 _OF_OTHERS = {
     "partitions": "the group assigns partitions",
@@ -31,6 +31,8 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
             mistakes.add((*path, key), f"{key} does not go with group: {reason}", f"either group or {key}")
     if client.copy_to is not None and client.commit not in (None, "sync"):
         mistakes.add((*path, "commit"), "a mirror commits when its copies are acknowledged", "commit: sync")
+    if client.transactional is not None and client.copy_to is None:
+        mistakes.add((*path, "transactional"), "this consumer sends nothing", "it with copy-to")
     if client.copy_to is not None and client.copy_to == client.topic:
         mistakes.add((*path, "copy-to"), "the mirror would copy its own copies", "another topic than topic")
     if client.commit_every is not None and client.commits not in ("sync", "async"):

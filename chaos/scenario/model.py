@@ -94,12 +94,34 @@ class Client(Model):
     config: Config = {}
 
 
+class Stay(Model):
+    """An application that stays in a transaction for some time, at intervals."""
+
+    every: PositiveDuration = Field(description="Interval of such transactions, such as 10s.")
+    lasts: PositiveDuration = Field(description="Time for which it stays in one, such as 2s.")
+    after: int | None = Field(
+        None, ge=1, description="After that many records of a transaction; before its end if not given."
+    )
+
+
+class Transactional(Model):
+    """An application that sends in transactions. Their id is its transactional.id, or otherwise its name."""
+
+    records: int = Field(10, ge=1, le=10_000, description="Records of a transaction.")
+    aborts: int = Field(0, ge=0, le=100, description="Percentage of the transactions that the application aborts.")
+    stay: Stay | None = None
+    last_stay: PositiveDuration | None = Field(
+        None, description="Time for which it stays in the transaction that is open when the run stops it, such as 20s."
+    )
+
+
 class Producer(Client):
     """Sends records at a steady rate, round robin over the partitions."""
 
     rate: Rate = Field(description="Records a second, such as 100/s.")
     acks: Literal["all", 0, 1] | None = None
     idempotent: bool | None = None
+    transactional: Transactional | None = None
 
 
 class Rewind(Model):
@@ -151,6 +173,11 @@ class Consumer(Client):
         None,
         description="A mirror: the consumer in a group sends what it reads to this topic, and its application commits, "
         "commit: sync, when all of it is acknowledged.",
+    )
+    transactional: Transactional | None = Field(
+        None,
+        description="Of a mirror: its records and its positions go in transactions. A transaction ends each "
+        "commit-every, or with this number of records.",
     )
 
     seek: int | None = Field(None, ge=0, description="Begin each partition at this offset, without a lookup.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chaos.faults.operator import ADMIN, AdminAction
-from chaos.scenario.model import Client, Scenario, Workload
+from chaos.scenario.model import Client, Consumer, Producer, Scenario, Workload
 
 
 def client_kind(entry: Workload) -> str:
@@ -36,6 +36,17 @@ def group_names(scenario: Scenario) -> list[str]:
     """The groups of its consumers, each once."""
     groups = (entry.consumer.group for entry in scenario.workload if entry.consumer is not None)
     return list(dict.fromkeys(group for group in groups if group is not None))
+
+
+def transactional_ids(scenario: Scenario) -> list[str]:
+    """The transactional ids of its clients, each once."""
+    ids = [
+        str(client.config.get("transactional.id") or name)
+        for _, names, client in client_names(scenario)
+        if isinstance(client, Producer | Consumer) and client.transactional is not None
+        for name in names
+    ]
+    return list(dict.fromkeys(ids))
 
 
 def node_names(scenario: Scenario) -> list[str]:

@@ -12,15 +12,24 @@ from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.selectors import Selector, members
 from chaos.scenario.yaml_tree import Path_
 
+_OF_PARTITIONS = ("leader", "followers", "isr", "coordinator", "transaction-coordinator")
+"""Kinds of selectors that mean brokers by what partitions say."""
+
 
 class References:
     """nodes: names of all, in the run's order. topics: name -> number of replicas of each partition. groups: of its
-    consumers. mistakes: takes what is wrong."""
+    consumers; transactional_ids: of its producers. mistakes: takes what is wrong."""
 
     def __init__(
-        self, nodes: list[str], topics: Mapping[str, Sequence[int]], groups: Sequence[str], mistakes: Mistakes
+        self,
+        nodes: list[str],
+        topics: Mapping[str, Sequence[int]],
+        groups: Sequence[str],
+        transactional_ids: Sequence[str],
+        mistakes: Mistakes,
     ) -> None:
-        self.nodes, self.topics, self.groups, self.mistakes = nodes, topics, groups, mistakes
+        self.nodes, self.topics, self.mistakes = nodes, topics, mistakes
+        self.groups, self.transactional_ids = groups, transactional_ids
 
     def selectors(self, path: Path_, selectors: Sequence[Selector] | None, first: int = 0) -> None:
         """Each names nodes that there are; ``first``: the place of the first of them in their list."""
@@ -31,6 +40,9 @@ class References:
             elif selector.kind == "coordinator":
                 if selector.argument not in self.groups:
                     self.mistakes.unknown(place, selector.argument, "group", self.groups)
+            elif selector.kind == "transaction-coordinator":
+                if selector.argument not in self.transactional_ids:
+                    self.mistakes.unknown(place, selector.argument, "transactional id", self.transactional_ids)
             elif selector.kind in ("leader", "followers", "isr"):
                 replicas = self.topic_partition(place, selector.argument)
                 last = replicas - (2 if selector.kind == "followers" else 1)
@@ -74,7 +86,8 @@ class References:
         self.selectors(path, selectors)
         clients = members("clients", self.nodes)
         for number, selector in enumerate(selectors):
-            if selector.argument in ("clients", *clients):
+            by_name = selector.kind not in _OF_PARTITIONS  # a transactional id may be the name of a client
+            if by_name and selector.argument in ("clients", *clients):
                 self.mistakes.add((*path, number), f"{selector} has no disk", "brokers or controllers")
 
     def servers(self, path: Path_, selectors: Sequence[Selector]) -> None:
@@ -112,7 +125,7 @@ class References:
 
 def role_of(selector: Selector) -> Scope | None:
     """Which kind of server a selector means; None for clients."""
-    if selector.kind in ("leader", "followers", "isr", "coordinator", "observers"):
+    if selector.kind in (*_OF_PARTITIONS, "observers"):
         return "broker"
     if selector.kind in ("active-controller", "voters") or selector.argument.startswith("controller"):
         return "controller"
@@ -122,4 +135,4 @@ def role_of(selector: Selector) -> Scope | None:
 def _means_brokers(selector: Selector) -> bool:
     if selector.kind in ("name", "group", "any"):
         return selector.argument.startswith("broker")
-    return selector.kind in ("leader", "followers", "isr", "coordinator")
+    return selector.kind in _OF_PARTITIONS

@@ -18,12 +18,12 @@ from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
 from chaos.faults.operator import ADMIN
 from chaos.plan import At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
-from chaos.scenario.clients import client_config, client_workload
+from chaos.scenario.clients import client_config, client_role, client_workload
 from chaos.scenario.dump import resolved_document
 from chaos.scenario.feature_groups import expand_features
 from chaos.scenario.layers import merge_layers
 from chaos.scenario.loader import Loaded
-from chaos.scenario.model import Chaos, Client, Consumer, Moment, NodeOverride, Scenario, Topic
+from chaos.scenario.model import Chaos, Client, Moment, NodeOverride, Scenario, Topic
 from chaos.scenario.names import client_names, needs_admin, node_names
 from chaos.scenario.selectors import Selector, draw, parse_selector, texts_of
 from chaos.scenario.triggers import ASKED, TRIGGERS
@@ -58,7 +58,7 @@ def resolve(
     schedule = [_scheduled(index, chaos, scenario, drawn) for index, chaos in enumerate(scenario.chaos)]
     plan = Plan(
         scenario=scenario.name,
-        about=scenario.about,
+        about=_about(scenario.about, loaded, variant),
         variant=variant or scenario.variant,
         seed=scenario.seed,
         duration_us=scenario.duration,
@@ -75,6 +75,12 @@ def resolve(
         core=core,
     )
     return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
+
+
+def _about(about: str, loaded: Loaded, name: str) -> str:
+    """What the scenario says of itself, and its variant of itself."""
+    variant = loaded.scenario.variants.get(name)
+    return " ".join(filter(None, [about, "" if variant is None else variant.about]))
 
 
 def unknown_defects(defects: Sequence[str]) -> list[Mistake]:
@@ -154,12 +160,9 @@ class _Builder:
         return self._spec(name, role, node_id, NodeOverride(), {**shared, **own.config}, {})
 
     def _client(self, name: str, kind: str, client: Client) -> NodeSpec:
-        assert kind in ("producer", "consumer", "list-offsets")
-        role: Role = kind  # type: ignore[assignment]  # narrowed by the line above, which mypy does not follow
-        if isinstance(client, Consumer) and client.group is not None:
-            role = "group-consumer" if client.copy_to is None else "mirror"
         own = self.scenario.nodes.get(name, NodeOverride())
         config = client_config(kind, client, own.config)
+        role = client_role(kind, client)
         return self._spec(name, role, -1, client, config, client_workload(client, self.cluster))
 
     def _admin(self) -> NodeSpec:

@@ -40,10 +40,10 @@ from chaos.scenario.durations import (
 from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED, Selector, parse_selector
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-OFFSETS_TOPIC = "__consumer_offsets"
-"""The one topic of Kafka's own that a scenario may lay out, so that it is known who coordinates groups; else the first
-who looks for a coordinator has it made."""
-TOPIC_PATTERN = rf"^({OFFSETS_TOPIC}|[a-zA-Z0-9][a-zA-Z0-9._-]{{0,199}})$"
+COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state")
+"""The topics of Kafka's own that a scenario may lay out, so that it is known who coordinates groups, and transactions;
+else the first who looks for a coordinator has its topic made."""
+TOPIC_PATTERN = rf"^({'|'.join(COORDINATORS_TOPICS)}|[a-zA-Z0-9][a-zA-Z0-9._-]{{0,199}})$"
 
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
 """Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""

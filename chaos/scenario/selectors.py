@@ -8,6 +8,7 @@
     followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
     isr(orders-0)[i]                       its i-th in-sync replica in assignment order; without [i] all of them
     coordinator(billing)                   the broker that leads the offsets partition of a group
+    transaction-coordinator(app-1)         the one that leads the partition of the transaction log of a transactional id
     active-controller                      the leader of the quorum
     voters(follower)[i]                    the i-th voter that is in that role of the quorum; without [i] all of them
     observers[i]                           the i-th node that follows the quorum without a vote; without [i] all
@@ -27,27 +28,37 @@ from typing import Literal, get_args
 
 import msgspec
 
-from actors.broker.group_coordinator.partitions import GROUP_METADATA_TOPIC, partition_of
+from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_of
 from actors.node.spec import node_name, topic_partition
 from actors.quorum.quorum_state import RoleName
 from chaos.scenario.durations import Malformed
 from chaos.view import ClusterView
 
 Kind = Literal[
-    "name", "group", "leader", "followers", "isr", "coordinator", "active-controller", "voters", "observers", "any"
+    "name",
+    "group",
+    "leader",
+    "followers",
+    "isr",
+    "coordinator",
+    "transaction-coordinator",
+    "active-controller",
+    "voters",
+    "observers",
+    "any",
 ]
 
 GROUPS = ("brokers", "controllers", "clients")
 EXPECTED = (
     "a node's name, brokers, controllers, clients, leader(topic-0), followers(topic-0)[0], isr(topic-0)[0], "
-    "coordinator(group), active-controller, voters(follower)[0], observers[0] or any(n)"
+    "coordinator(group), transaction-coordinator(id), active-controller, voters(follower)[0], observers[0] or any(n)"
 )
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 """Roles of the quorum."""
 
 NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
 _CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
-_COORDINATOR = re.compile(r"coordinator\(\s*([A-Za-z0-9._-]+)\s*\)")
+_COORDINATOR = re.compile(r"(coordinator|transaction-coordinator)\(\s*([A-Za-z0-9._-]+)\s*\)")
 _VOTERS = re.compile(r"voters\(\s*([a-z]+)\s*\)(?:\[([0-9]{1,3})\])?")
 _OBSERVERS = re.compile(r"observers(?:\[([0-9]{1,3})\])?")
 _ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
@@ -55,7 +66,7 @@ _ANY = re.compile(r"any\(\s*([1-9][0-9]{0,2})\s*(?:,\s*([a-z]+)\s*)?\)")
 
 class Selector(msgspec.Struct, frozen=True):
     """A parsed selector. argument: the name, the group (of nodes, or for
-    ``coordinator`` of consumers), the topic partition or the role. index: -1 all. count: of
+    ``coordinator`` of consumers), the transactional id, the topic partition or the role. index: -1 all. count: of
     ``any``."""
 
     kind: Kind
@@ -90,7 +101,7 @@ def parse_selector(text: str) -> Selector:
             raise Malformed(f"{text!r} draws from {group!r}", "any(n) of brokers, controllers or clients")
         return Selector("any", group, count=int(match[1]))
     if match := _COORDINATOR.fullmatch(text):
-        return Selector("coordinator", match[1])
+        return Selector("coordinator" if match[1] == "coordinator" else "transaction-coordinator", match[2])
     if match := _OBSERVERS.fullmatch(text):
         return Selector("observers", index=-1 if match[1] is None else int(match[1]))
     if match := _VOTERS.fullmatch(text):
@@ -193,10 +204,11 @@ def _isr(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[s
 
 
 def _coordinator(selector: Selector, view: ClusterView, _nodes: Sequence[str]) -> list[str]:
-    count = sum(tp.rpartition("-")[0] == GROUP_METADATA_TOPIC for tp in view.living)
+    topic = GROUP_METADATA_TOPIC if selector.kind == "coordinator" else TRANSACTION_STATE_TOPIC
+    count = sum(tp.rpartition("-")[0] == topic for tp in view.living)
     if not count:
         return []
-    partition = view.partitions[topic_partition(GROUP_METADATA_TOPIC, partition_of(selector.argument, count))]
+    partition = view.partitions[topic_partition(topic, partition_of(selector.argument, count))]
     return [node_name(partition.leader)] if partition.leader >= 0 else []
 
 
@@ -221,6 +233,7 @@ _SELECT: dict[Kind, Callable[[Selector, ClusterView, Sequence[str]], list[str]]]
     "followers": _followers,
     "isr": _isr,
     "coordinator": _coordinator,
+    "transaction-coordinator": _coordinator,
     "active-controller": lambda selector, view, nodes: [view.controller] if view.controller else [],
     "voters": _voters,
     "observers": _observers,

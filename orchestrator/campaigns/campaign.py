@@ -20,7 +20,7 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.recheck import recheck
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.spread import nothing, spread
-from orchestrator.campaigns.summary import Kept, Report, Summary
+from orchestrator.campaigns.summary import Kept, Report, Summary, Worst
 from orchestrator.campaigns.work import carry_out
 from orchestrator.run_dir import why, write_json
 from orchestrator.version import __version__
@@ -140,6 +140,8 @@ class Campaign:
         finally:
             self._write()
         self.phase = "sample"
+        if self.summary.worst is not None and self.summary.worst.digest:
+            self._keep(self.summary.worst)
         for record in self._drawn.records:
             tick()
             self._keep(record)
@@ -241,7 +243,7 @@ class Campaign:
         for each in self.summary.signatures.values():
             each.kept = self.keeper.directories(each.signature)
             if each.order.text and each.kept:  # the file may be elsewhere by then, or never have been one
-                each.reproduce = shlex.join(["krift", "run", f"{self.directory.path / each.kept[0]}/scenario.yaml"])
+                each.reproduce = self._by_file(each.kept[0])
         failures = sum(each.failed for each in self.keeper.runs)
         self.summary.kept = Kept(
             failures,
@@ -257,9 +259,23 @@ class Campaign:
             asked=self.total,
             interrupted=self.phase != "over",
             seeds=self.asked.seeds,
+            worst=self._worst(),
         )
         write_json(self.directory.report_data, report)
         return report
+
+    def _worst(self) -> Worst | None:
+        record = self.summary.worst
+        if record is None:
+            return None
+        kept = self.keeper.directory_of(record)
+        again = record.order.again(record.seed)
+        if record.order.text and kept:
+            again = self._by_file(kept)
+        return Worst(record.seed, record.lost, again, kept)
+
+    def _by_file(self, kept: str) -> str:
+        return shlex.join(["krift", "run", f"{self.directory.path / kept}/scenario.yaml"])
 
 
 def _told_plainly(records: Iterator[RunRecord | None]) -> Iterator[RunRecord | None]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from actors.trace.lines import DAMAGE
 from orchestrator.campaigns.directory import CampaignDir
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.run_dir import RESTORE, RunDir, write_json, wrong
@@ -83,6 +84,11 @@ class Keeper:
         self._keys.add(record.order.key)
         return kept
 
+    def directory_of(self, record: RunRecord) -> str:
+        """Where a run is, from the campaign's directory on; "" if it is not kept."""
+        found = (each.directory for each in self.runs if each.record.order.key == record.order.key)
+        return next((str(each.relative_to(self.campaign.path)) for each in found), "")
+
     def directories(self, signature: str) -> list[str]:
         """Where runs of a signature are, from the campaign's directory on."""
         return [
@@ -112,7 +118,7 @@ def not_repeated(kept: KeptRun) -> str:
 def _kept(path: Path) -> KeptRun:
     try:
         return KeptRun(path.parent, msgspec.json.decode(path.read_bytes(), type=RunRecord))
-    except msgspec.DecodeError as error:
+    except DAMAGE as error:
         raise wrong(path, f"damaged: {error}", RESTORE) from None
 
 

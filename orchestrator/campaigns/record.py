@@ -33,7 +33,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     if it did not fail; sentence: that failure in full. tallies: invariant -> what became of it. faults: of its
     schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
     what must hold, or be violated. coverage: points (``orchestrator.coverage``), sorted. known: findings about Kafka
-    itself that show in it."""
+    itself that show in it. defects: bugs that were planted in it. lost: acknowledged records that it lost, though no
+    rule allows it."""
 
     order: SimOrder
     seed: int
@@ -52,6 +53,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     declared: bool = False
     coverage: list[str] = []
     known: list[str] = []
+    defects: list[str] = []
+    lost: int = 0
 
 
 def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[str] = (), behind: str = "") -> RunRecord:
@@ -89,6 +92,8 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
         bool(run.plan.expect.held or run.plan.expect.violated),
         list(coverage),
         verdict.known,
+        verdict.defects,
+        sum(gone.number for each in verdict.invariants for gone in each.gone if not gone.rule),
     )
 
 

@@ -35,4 +35,4 @@ def signature(run: SimRun) -> str:
     first = min(unexpected, key=lambda each: run.first.get(each.id, run.end_us))
     if not first.violations:
         return f"{first.id}: {shape(first.against)}"
-    return f"{first.id}: {shape(first.violations[0].sentence)}"
+    return f"{first.id}: {shape(first.worst.sentence)}"

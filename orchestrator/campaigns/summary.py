@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from actors.defects.catalogue import DEFECTS
 from orchestrator.campaigns.asked import Source
 from orchestrator.campaigns.directory import Done
 from orchestrator.campaigns.order import SimOrder
@@ -19,7 +20,7 @@ from orchestrator.invariants.folds.fold import Status
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous, Tested
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.runner import REPEAT
-from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT, combined_exit_code
+from orchestrator.verdict import INCONCLUSIVE, NOT_CARRIED_OUT, UNEXPECTED, combined_exit_code
 
 REPORT_SCHEMA: Final = "krift-campaign-report/v1"
 SEEDS_NAMED = 5
@@ -100,6 +101,34 @@ class SourceTally(msgspec.Struct):
     unexpected: int = 0
 
 
+class PlantedTally(msgspec.Struct):
+    """A defect that was planted. runs: with it; caught: of them, those in which the promise was violated by which it is
+    to be caught; caught_by: that promise, "" if this krift does not know the defect."""
+
+    runs: int = 0
+    caught: int = 0
+    caught_by: str = ""
+
+
+class LostTally(msgspec.Struct):
+    """Acknowledged records that were lost though no rule allows it. records: in all runs together. runs:
+    in how many; seeds: of the first few."""
+
+    records: int = 0
+    runs: int = 0
+    seeds: list[int] = []
+
+
+class Worst(msgspec.Struct, frozen=True):
+    """The failure that matters most: of those that lost most acknowledged records, the first; else the first at all.
+    kept: its directory, in the campaign's own, "" if it is not kept."""
+
+    seed: int
+    lost: int
+    reproduce: str
+    kept: str = ""
+
+
 class FirstFailure(msgspec.Struct, frozen=True):
     """The first run that did not go as expected: its number, counting from 1, and the seconds until then."""
 
@@ -128,7 +157,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     steps that were taken, or never, meanwhile. vacuous: invariants that nothing tested
     in any run, though no feature was off in all (X9). known: findings about Kafka itself that runs met; a run that met
     nothing else is as expected. untested: those of which the files of all nemeses say that, each
-    with the reason. belied: sentences on those that were tested all the same (X9).
+    with the reason. belied: sentences on those that were tested all the same (X9). planted: name of a defect -> what
+    became of it. lost: acknowledged records, over all runs. worst: the failure to look at first, null if none failed.
     """
 
     schema: Literal["krift-campaign-report/v1"] = REPORT_SCHEMA
@@ -163,6 +193,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     untested: dict[str, str] = {}
     belied: list[str] = []
     kept: Kept
+    planted: dict[str, PlantedTally] = {}
+    lost: LostTally = msgspec.field(default_factory=LostTally)
+    worst: Worst | None = None
 
 
 class Summary:
@@ -191,6 +224,9 @@ class Summary:
         self.known: dict[str, KnownTally] = {}
         self.faults: dict[str, FaultTally] = {}
         self.first_failure: FirstFailure | None = None
+        self.planted: dict[str, PlantedTally] = {}
+        self.lost = LostTally()
+        self.worst: RunRecord | None = None
         self.declared = False
         """Whether some run's scenario says what it expects."""
         self.kept = Kept()
@@ -225,6 +261,9 @@ class Summary:
             self.first_failure = FirstFailure(done.number, done.at_s)
         if record.signature:
             self._take_signature(done)
+            if self.worst is None or _badness(record) > _badness(self.worst):
+                self.worst = record
+        self._take_defects(record)
         for name in record.known:
             met = self.known.setdefault(name, KnownTally(0, [], record.order.again(record.seed)))
             met.runs += 1
@@ -268,6 +307,21 @@ class Summary:
         known.runs += 1
         if len(known.seeds) < SEEDS_NAMED:
             known.seeds.append(record.seed)
+
+    def _take_defects(self, record: RunRecord) -> None:
+        """What was planted, whether it was caught, and what was lost."""
+        for name in record.defects:
+            tally = self.planted.setdefault(name, PlantedTally())
+            tally.runs += 1
+            if name in DEFECTS:
+                tally.caught_by = DEFECTS[name].caught_by
+                told = record.tallies.get(tally.caught_by)
+                tally.caught += told is not None and told.status == "violated"
+        if record.lost:
+            self.lost.records += record.lost
+            self.lost.runs += 1
+            if len(self.lost.seeds) < SEEDS_NAMED:
+                self.lost.seeds.append(record.seed)
 
     def _take_faults(self, record: RunRecord) -> None:
         for fault in record.faults:
@@ -340,8 +394,15 @@ class Summary:
             untested={name: why for name, why in self.untested().items() if not self.invariants[name].tested},
             belied=[each.sentence for each in blind if self._belied[each.key]],
             kept=self.kept,
+            planted=self.planted,
+            lost=self.lost,
             **facts,
         )
+
+
+def _badness(record: RunRecord) -> tuple[bool, int]:
+    """By how much a failure matters: a violation before a run that could not be carried out, then lost records."""
+    return record.exit_code == UNEXPECTED, record.lost
 
 
 def _judged(tally: InvariantTally) -> int:

@@ -29,7 +29,8 @@ from orchestrator.report.campaign import markdown, print_campaign
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit_of_many import suites_of_campaign
 from orchestrator.report.summary import summary_of_campaign
-from orchestrator.run_dir import check_root, utc_now, wrong
+from orchestrator.run_dir import RunDir, check_root, utc_now, wrong
+from orchestrator.verdict import Verdict, read_verdict
 from orchestrator.version import __version__
 
 INTERRUPTED = 130
@@ -40,7 +41,7 @@ NAME_MAX = 60
 @click.command("campaign")
 @click.argument("names", nargs=-1, metavar="NAME...")
 @click.option("--seeds", callback=parse_seeds, metavar="N|A-B", help="A run for each seed: 1 to N, or A to B.")
-@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only these variants; all if not given.")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Run only this variant; may be repeated.")
 @click.option(
     "--set",
     "settings",
@@ -48,7 +49,7 @@ NAME_MAX = 60
     metavar="KEY=VALUE",
     help="Override a value in all runs; a KEY that is given several times takes each value in turn.",
 )
-@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug in all runs.")
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug in all runs; may be repeated.")
 @click.option(
     "--master",
     default="local[2]",
@@ -65,7 +66,7 @@ NAME_MAX = 60
     type=click.IntRange(0, 1000),
     default=SAMPLE,
     show_default=True,
-    help="Traces to keep of runs that do not fail.",
+    help="How many traces of runs that do not fail to keep.",
 )
 @click.option(
     "--guide",
@@ -80,6 +81,7 @@ NAME_MAX = 60
 @click.option("--dry-run", is_flag=True, help="Print the runs and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="The result on stdout, as one object, and nothing else.")
 @output_options
+@click.option("--full", is_flag=True, help="Print all tables: faults, coverage, and every promise.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 @click.pass_context
 def command(
@@ -93,12 +95,13 @@ def command(
     dry_run: bool,
     as_json: bool,
     quiet: bool,
+    full: bool,
     fresh: bool,
     junit_file: Path | None,
     summary_file: Path | None,
     **options: Any,
 ) -> int:
-    """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and sum up."""
+    """Run NAMEs (scenario files, or names of the library) with many seeds in the sim, on Spark, and summarize them."""
     check_master(master)
     if dry_run and as_json:
         raise click.UsageError("--dry-run prints for people, and --json only the result of a campaign")
@@ -124,10 +127,12 @@ def command(
     talk.say(_announcement(asked))
     with directory.held():
         campaign = Campaign(directory, asked, talk.say, store)
-        return _carry_out(campaign, master, talk, quiet, as_json, outputs)
+        return _carry_out(campaign, master, talk, quiet, as_json, full, outputs)
 
 
-def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json: bool, outputs: Outputs) -> int:
+def _carry_out(
+    campaign: Campaign, master: str, talk: Page, quiet: bool, as_json: bool, full: bool, outputs: Outputs
+) -> int:
     from orchestrator.engines.spark_session import spark_session
 
     if campaign.resumed:
@@ -154,7 +159,7 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
         talk.say(_how_to_resume(campaign))
         raise
     report = campaign.report()
-    _print(report, campaign.directory, as_json)
+    _print(report, campaign.directory, as_json, full)
     outputs.write(lambda: suites_of_campaign(report), lambda: summary_of_campaign(report))
     if interrupted:
         talk.say(f"interrupted after {report.runs:,} of {some(report.asked, 'run')}; what was done is kept")
@@ -163,13 +168,19 @@ def _carry_out(campaign: Campaign, master: str, talk: Page, quiet: bool, as_json
     return report.exit_code
 
 
-def _print(report: Report, directory: CampaignDir, as_json: bool) -> None:
+def _print(report: Report, directory: CampaignDir, as_json: bool, full: bool) -> None:
     shown = page()
     if as_json:
         shown.raw(msgspec.json.encode(report).decode() + "\n")
     else:
-        print_campaign(shown, report)
+        print_campaign(shown, report, _worst_failure(report, directory), full=full)
     write_text(directory.report_text, markdown(report))
+
+
+def _worst_failure(report: Report, directory: CampaignDir) -> Verdict | None:
+    """The verdict on the failure that matters most, if it was kept."""
+    kept = report.worst.kept if report.worst is not None else ""
+    return read_verdict(RunDir(directory.path / kept)) if kept else None
 
 
 def _how_to_resume(campaign: Campaign) -> str:

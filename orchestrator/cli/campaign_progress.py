@@ -10,7 +10,7 @@ from collections.abc import Callable
 from rich.live import Live
 from rich.text import Text
 
-from chaos.words import some
+from chaos.words import duration, some
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.cli.progress import PLAIN_SECONDS
 from orchestrator.report.console import Page
@@ -41,14 +41,6 @@ def describe(campaign: Campaign) -> str:
     kinds_of = f"{number} kind{'' if number == 1 else 's'}"
     parts.append(f"{failures:,} failed, {kinds_of}: {shown}" if failures else "none failed")
     return " | ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Time for people: ``40 s``, ``12 min``, ``3 h 05 min``."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
 
 
 class CampaignProgress:

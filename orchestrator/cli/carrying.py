@@ -11,8 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from chaos.conductor import ScenarioConductor
 from chaos.errors import KriftError
 from chaos.plan import Plan
-from chaos.words import some
-from orchestrator.cli.campaign_progress import duration
+from chaos.words import duration, some
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.interrupts import Interrupts
 from orchestrator.run_dir import point_latest

@@ -7,9 +7,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import click
-import msgspec
 
-from actors.trace.lines import decode_line
+from actors.trace.lines import DAMAGE, decode_line
 from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.loader import load_file
@@ -44,8 +43,8 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
     type=click.Choice(["auto", "spark", "streaming", "in-process"]),
     default=AUTO,
     show_default=True,
-    help="All drive the same folds; streaming reads the nodes' logs, those of a live run that goes on, too; "
-    f"in-process needs no Java; auto: in-process up to {IN_PROCESS_EVENTS:,} events, Spark above.",
+    help="What evaluates the invariants; the results are the same. in-process needs no Java; streaming follows the "
+    f"nodes' logs, even while a live run goes on; auto: in-process up to {IN_PROCESS_EVENTS:,} events, spark above.",
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")
@@ -173,7 +172,7 @@ def _read_the_logs(directory: RunDir, error: Exception) -> None:
         for number, line in enumerate(path.read_bytes().splitlines(), 1):
             try:
                 line_to_stamped(decode_line(line))
-            except (msgspec.DecodeError, UnicodeDecodeError) as damage:
+            except DAMAGE as damage:
                 raise wrong(path, f"damaged in line {number:,}: {damage}", RESTORE) from error
 
 

@@ -100,14 +100,19 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("compare")
 @click.argument("scenario")
-@click.option("--a", multiple=True, metavar="KEY=VALUE", help="A value on side a, e.g. features.kip-207=off.")
-@click.option("--b", multiple=True, metavar="KEY=VALUE", help="A value on side b, e.g. features.kip-207=seed.")
+@click.option("--a", multiple=True, metavar="KEY=VALUE", help="Set a value on side a, e.g. features.kip-207=off.")
+@click.option("--b", multiple=True, metavar="KEY=VALUE", help="Set a value on side b, e.g. features.kip-207=seed.")
 @click.option("--variant", metavar="NAME", help="The variant of both sides; none if not given.")
 @click.option("--variant-a", metavar="NAME", help="The variant of side a.")
 @click.option("--variant-b", metavar="NAME", help="The variant of side b.")
-@click.option("--set", "common", multiple=True, metavar="KEY=VALUE", help="A value on both sides.")
-@click.option("--seeds", callback=parse_seeds, metavar="N|A-B", help="A pair for each seed: 1 to N, or A to B; 100.")
-@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug on both sides.")
+@click.option("--set", "common", multiple=True, metavar="KEY=VALUE", help="Set a value on both sides.")
+@click.option(
+    "--seeds",
+    callback=parse_seeds,
+    metavar="N|A-B",
+    help="Seeds of the pairs: 1 to N, or A to B; 1 to 100 if not given.",
+)
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug on both sides.")
 @click.option(
     "--master",
     metavar="URL",

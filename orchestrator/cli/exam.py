@@ -52,7 +52,7 @@ HERE = "none"
     type=click.IntRange(1, RUNS_MAX),
     default=RUNS_MAX,
     show_default=True,
-    help="Maximum number of runs of a defect under the nemesis meant for it; they stop once it is killed.",
+    help="Maximum number of runs of a defect under the nemesis meant for it; they stop once it is caught.",
 )
 @click.option(
     "--everything-runs",

@@ -1,6 +1,8 @@
-"""``krift explore``: every order of what can happen to the voters, within bounds."""
+"""``krift explore``: every order of what can happen to nodes, within bounds."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import click
 import msgspec
@@ -10,29 +12,40 @@ from actors.features import FEATURES
 from chaos.errors import InputError, Mistake, nearest
 from chaos.words import some
 from orchestrator.cli.status_line import StatusLine
-from orchestrator.exploration.models import MODELS, Model, must_see, with_voters
-from orchestrator.exploration.search import MARKS, Progress, Search
+from orchestrator.exploration.models import MODELS, SUBJECTS, Model, must_see, with_nodes
+from orchestrator.exploration.search import Progress, Search
 from orchestrator.exploration.story import evidence, tell
 from orchestrator.interrupts import Interrupts
 from orchestrator.report.console import page
 from orchestrator.report.exploration import Explored, exploration_json, print_exploration
 
 STATES_MAX = 20_000_000
+BOUNDS = {
+    "voters": (("timeouts", "crashes", "drops", "records"), ("epochs", "looking")),
+    "transactions": (("elections", "crashes", "drops", "requests"), ("replicas",)),
+}
+"""Options of a kind of nodes: budgets, in their order, and others."""
 EXIT = {"held": 0, "violated": 1, "inconclusive": 3, "interrupted": 130}
 _Count = click.IntRange(0, 9)
+MARKS = tuple(dict.fromkeys(mark for subject in SUBJECTS.values() for mark in subject.marks))
 
 
 @click.command("explore")
 @click.argument("model", type=click.Choice(list(MODELS)))
-@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug of the quorum.")
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug; may be repeated.")
 @click.option("--set", "settings", multiple=True, metavar="FEATURE=VALUE", help="Override a feature, e.g. kip-996=off.")
-@click.option("--states", type=click.IntRange(1, STATES_MAX), help="Stop at so many states; 300,000 if not given.")
-@click.option("--epochs", type=click.IntRange(1, 9), help="The highest epoch.")
-@click.option("--timeouts", type=_Count, help="Timers that may fire; this and the next three replace the budgets.")
-@click.option("--crashes", type=_Count, help="Crashes, each followed by a restart.")
+@click.option("--states", type=click.IntRange(1, STATES_MAX), help="Stop after this many states; 300,000 if not given.")
+@click.option(
+    "--crashes", type=_Count, help="Crashes, each followed by a restart; this and the next replace the budgets."
+)
 @click.option("--drops", type=_Count, help="Connections that break.")
-@click.option("--records", type=_Count, help="Records that a leader has to append.")
+@click.option("--timeouts", type=_Count, help="Voters: timers that may fire.")
+@click.option("--records", type=_Count, help="Voters: records that a leader has to append.")
+@click.option("--epochs", type=click.IntRange(1, 9), help="Voters: the highest epoch.")
 @click.option("--looking", is_flag=True, help="Voters without a leader look for it with Fetches.")
+@click.option("--elections", type=_Count, help="Brokers: elections of another leader of a partition.")
+@click.option("--requests", type=_Count, help="Brokers: requests of producers.")
+@click.option("--replicas", type=click.IntRange(2, 4), help="Brokers: replicas of the transaction log.")
 @click.option("--every-order", is_flag=True, help="Leave out no order, not even equivalent ones.")
 @click.option("--show", type=click.Choice(MARKS), help="Print the shortest way to this situation, if it is reached.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout, and nothing else.")
@@ -42,30 +55,18 @@ def command(
     defects: tuple[str, ...],
     settings: tuple[str, ...],
     states: int | None,
-    epochs: int | None,
-    timeouts: int | None,
-    crashes: int | None,
-    drops: int | None,
-    records: int | None,
-    looking: bool,
     every_order: bool,
     show: str | None,
     as_json: bool,
     quiet: bool,
+    **bounds: Any,
 ) -> int:
-    """Explore the code of the voters through every order of delivery, timeout, sync and crash, within bounds, and show
-    the shortest way to a broken promise."""
-    chosen = with_voters(MODELS[model], _features(settings), _known(defects))
+    """Explore the code of nodes through every order of delivery, timeout, sync, election and crash, within bounds, and
+    show the shortest way to a broken promise."""
+    chosen = _bounded(MODELS[model], bounds)
+    chosen = with_nodes(chosen, _features(settings), _known(chosen, defects))
     if states is not None:
         chosen = msgspec.structs.replace(chosen, states=states)
-    if epochs is not None:
-        chosen = msgspec.structs.replace(chosen, epochs=epochs)
-    given = (timeouts, crashes, drops, records)
-    if any(count is not None for count in given):
-        budget = (timeouts or 0, crashes or 0, drops or 0, records or 0)
-        chosen = msgspec.structs.replace(chosen, budgets=(budget,))
-    if looking:
-        chosen = msgspec.structs.replace(chosen, looking=True, fetching=True)
     chosen = msgspec.structs.replace(chosen, reduced=not every_order)
     explored = explore(chosen, quiet, show or "")
     if as_json:
@@ -73,6 +74,29 @@ def command(
     else:
         print_exploration(page(), explored)
     return EXIT[explored.outcome]
+
+
+def _bounded(model: Model, bounds: dict[str, Any]) -> Model:
+    """The model with the bounds that were given. Raises InputError for one of other nodes."""
+    given = {name: value for name, value in bounds.items() if value is not None and value is not False}
+    budgets, shape = BOUNDS[model.subject]
+    wrong = [
+        Mistake(f"--{name}", 0, "", f"no bound of {model.name}", ", ".join(f"--{each}" for each in (*budgets, *shape)))
+        for name in given
+        if name not in budgets and name not in shape
+    ]
+    if wrong:
+        raise InputError(wrong)
+    if any(name in given for name in budgets):
+        model = msgspec.structs.replace(model, budgets=(tuple(given.get(name, 0) for name in budgets),))
+    if "epochs" in given:
+        model = msgspec.structs.replace(model, epochs=given["epochs"])
+    if "looking" in given:
+        model = msgspec.structs.replace(model, looking=True, fetching=True)
+    if "replicas" in given:
+        brokers = tuple(range(1, given["replicas"] + 1))
+        model = msgspec.structs.replace(model, nodes=len(brokers), logs=brokers)
+    return model
 
 
 def explore(model: Model, quiet: bool, show: str = "") -> Explored:
@@ -104,11 +128,13 @@ def _stand(progress: Progress) -> str:
     )
 
 
-def _known(defects: tuple[str, ...]) -> list[str]:
-    known = [name for name, defect in DEFECTS.items() if defect.where == "actors.quorum"]
+def _known(model: Model, defects: tuple[str, ...]) -> list[str]:
+    subject = SUBJECTS[model.subject]
+    known = [name for name, defect in DEFECTS.items() if defect.where in subject.defects]
     wrong = [
         Mistake(
-            f"--defect {name}", 0, "", "no defect of the quorum", "one of " + ", ".join(known), nearest(name, known)
+            *(f"--defect {name}", 0, "", f"no defect of the {subject.node}s"),
+            *("one of " + ", ".join(known), nearest(name, known)),
         )
         for name in defects
         if name not in known

@@ -26,7 +26,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 def list_command() -> None:
-    """Name, variants, sources and purpose of every incident, your own last; name and purpose of every nemesis."""
+    """List every incident with its variants, sources and purpose, your own last; and every nemesis with its purpose."""
     own, wrong = own_incidents()
     table = _table("name", "variants", "source", "about")
     for incident in [*incidents(), *own]:
@@ -67,7 +67,7 @@ def show_command(name: str) -> None:
     default=Path("runs"),
     show_default=True,
     metavar="DIR",
-    help="Where run directories are.",
+    help="Directory that has the run directories.",
 )
 def add_command(run: str, name: str, runs: Path) -> int:
     """Put a failing RUN into the library, as an incident of your own: a run's directory (its shrunk.yaml, if there is

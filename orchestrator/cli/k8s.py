@@ -26,8 +26,8 @@ def command() -> None:
 
 @command.command("chaos")
 @click.argument("scenario")
-@click.option("--variant", metavar="NAME", help="The scenario's first if not given.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="The scenario's own if not given.")
+@click.option("--variant", metavar="NAME", help="Variant of the scenario; its first if not given.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Seed; the scenario's own if not given.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a value, as for krift run.")
 @click.option("--namespace", default=NAMESPACE, show_default=True, metavar="NAME", help="Where the run's pods are.")
 @click.option("--skip", is_flag=True, help="Leave out the faults that Chaos Mesh cannot carry out.")

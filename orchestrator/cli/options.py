@@ -25,12 +25,14 @@ runs_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where run directories are.",
+    help="Directory that has the run directories.",
 )
 
-full_option = click.option("--full", is_flag=True, help="Every promise with its number of tests, and all evidence.")
+full_option = click.option(
+    "--full", is_flag=True, help="Show every promise with its number of tests, and all evidence."
+)
 story_option = click.option(
-    "--story", is_flag=True, help="Print the story also where nothing was violated, excused or undecided."
+    "--story", is_flag=True, help="Tell the story even if nothing was violated, excused or undecided."
 )
 
 

@@ -19,15 +19,13 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 _PLACE = click.Path(dir_okay=False, path_type=Path)
 _OPTIONS = (
-    click.option(
-        "--junit", "junit_file", type=_PLACE, metavar="FILE", help="Write what came of it to FILE, as JUnit XML."
-    ),
+    click.option("--junit", "junit_file", type=_PLACE, metavar="FILE", help="Write the results to FILE, as JUnit XML."),
     click.option(
         "--summary",
         "summary_file",
         type=_PLACE,
         metavar="FILE",
-        help="Add what came of it to FILE, as Markdown: --summary $GITHUB_STEP_SUMMARY.",
+        help="Append the results to FILE, as Markdown: --summary $GITHUB_STEP_SUMMARY.",
     ),
 )
 

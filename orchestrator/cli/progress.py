@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from chaos.conductor import Progress, ScenarioConductor
-from chaos.words import some
+from chaos.words import duration, some
 from orchestrator.report.console import page
 
 PLAIN_SECONDS = 5.0
@@ -60,7 +60,8 @@ def _list(names: Sequence[str]) -> str:
 class ProgressLine:
     """A line that is rewritten on a terminal, and written every few seconds elsewhere; silent if ``quiet``.
 
-    One for all ``runs`` of a command; it counts those that are over. ``beside``: what else goes on, "" if nothing does.
+    One for all ``runs`` of a command; it counts those that are over, and tells how long the others will take.
+    ``beside``: what else goes on, "" if nothing does.
     """
 
     def __init__(self, runs: int = 1, quiet: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
@@ -71,6 +72,7 @@ class ProgressLine:
         self._plain = not sys.stderr.isatty()
         self._clock = clock
         self._next = clock() + PLAIN_SECONDS
+        self._began = clock()
         self._begun = 0
         self._ended = 0
         self._unexpected = 0
@@ -136,5 +138,12 @@ class ProgressLine:
         if self._runs == 1 or not self._begun:
             return f"{line}{beside}"
         expected = self._ended - self._unexpected
-        over = f"({expected} as expected, {self._unexpected} not)"
+        over = f"({expected} as expected, {self._unexpected} not{self._left()})"
         return f"run {self._begun} of {self._runs} {over} | {line}{beside}"
+
+    def _left(self) -> str:
+        """How long all runs that are not over will take, by those that are."""
+        if not self._ended:
+            return ""
+        took = (self._clock() - self._began) * (self._runs - self._ended) / self._ended
+        return f", about {duration(took)} left for all"

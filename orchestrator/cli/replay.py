@@ -16,6 +16,7 @@ from actors.replay import JournalGap, plain, replay_node, state_at
 from actors.sim.digest import StepDigests
 from actors.sim.world import World
 from actors.trace.journal import JournalError, JournalNotBegun, Segment, read_segment
+from actors.trace.lines import DAMAGE
 from chaos.conductor import ScenarioConductor
 from chaos.errors import ReplayDiverged, nearest
 from chaos.plan import Plan
@@ -72,13 +73,13 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> Mo
     "at",
     callback=_moment,
     metavar="[zero+]MS",
-    help="Show the node's state after its last step at or before this moment of its own clock, as JSON; needs --node."
-    " Milliseconds since the scenario's time 0 with zero+, else since 1970 in a live run, the start in a sim run.",
+    help="Print the state of --node at this moment of its own clock, as JSON. zero+MS counts from the scenario's "
+    "time 0, MS alone from 1970 in a live run, from the start in a sim run.",
 )
 @click.option(
     "--incarnation",
     type=click.IntRange(min=0),
-    help="The incarnation of the node for --at, in a live run; the first if not given.",
+    help="With --at, in a live run: which incarnation of the node, as each start begins one; the first if not given.",
 )
 @runs_option
 def command(run: str, node: str | None, at: Moment | None, incarnation: int | None, out: Path) -> int:
@@ -188,7 +189,7 @@ def _steps(directory: RunDir) -> StepDigests:
         raise wrong(path, "the digests of the run's steps are missing", "a run that was kept (--keep all)") from None
     except OSError as error:
         raise wrong(path, f"cannot be read: {why(error)}", RESTORE) from None
-    except (msgspec.DecodeError, ValueError) as error:
+    except (ValueError, *DAMAGE) as error:
         raise wrong(path, f"not the digests of a run's steps: {error}", RESTORE) from None
 
 

@@ -32,13 +32,13 @@ from orchestrator.verdict import exit_code, json_line, read_verdict
     "--html",
     "as_html",
     is_flag=True,
-    help="Write a page to look at, one file: of a run, a campaign, a comparison or an exam.",
+    help="Write an HTML page, a single file: of a run, a campaign, a comparison or an exam.",
 )
 @click.option(
     "--to",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With --html: the file; report.html in the directory of what it shows if not given.",
+    help="With --html: the file to write; report.html in the directory of RUN if not given.",
 )
 @full_option
 @story_option
@@ -89,7 +89,8 @@ def command(
     print_verdict(shown, verdict, full=full, story=story)
     shown.say(f"ran         {manifest.started} to {manifest.ended or '(unknown)'}, krift {manifest.krift}")
     if manifest.zero_ms >= 0:
-        shown.say(f"time 0      {manifest.zero_ms}, zero to krift replay --at")
+        since = "after the run's start" if verdict.runtime == "sim" else "since 1970"
+        shown.say(f"time 0      {manifest.zero_ms} ms {since}; krift replay --at zero+MS counts from it")
     if manifest.detail:
         shown.say(f"status      {manifest.status}: {manifest.detail}")
     if manifest.reproduce:

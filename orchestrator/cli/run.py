@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.errors import InputError, KriftError, Mistake
+from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.schedule import timeline
 from chaos.sources import Source
-from chaos.words import some, switched, varied
+from chaos.words import duration, some, switched, varied
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.carrying import Carrying
 from orchestrator.cli.options import MAX_SEED, full_option, parse_seeds, runs_option, story_option
 from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import ProgressLine
-from orchestrator.clusters.ray_address import ADDRESS_EXPECTED, parse_address
-from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, MASTER_EXPECTED, is_master
+from orchestrator.cli.where import Where, where_options
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit import Judged
 from orchestrator.report.text import one_line, print_contrast, print_verdict
@@ -38,14 +36,11 @@ MAX_JOBS = 256
 KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
 INTERRUPTED = 130
-LOCAL = "local"
-SPARK = "spark"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``cluster``: "local", "spark", or the
-    address of a Ray cluster. ``master``: Spark's, where cluster is "spark".
-    ``jobs``: runs in the sim at a time."""
+    """What the command line asks for. ``seeds``: (None,) for the scenario's own. ``jobs``: runs in the
+    sim at a time."""
 
     scenario: str
     source: Source
@@ -54,8 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Sequence[int | None]
     settings: tuple[str, ...]
     defects: tuple[str, ...]
-    cluster: str
-    master: str | None
+    where: Where
     out: Path
     keep: str
     as_json: bool
@@ -77,10 +71,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
-        command = reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects)
-        if self.cluster != LOCAL:
-            command += f" --cluster {shlex.quote(self.cluster)}"
-        return command if self.master is None else f"{command} --master {shlex.quote(self.master)}"
+        return reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects) + self.where.words
 
 
 @click.command("run")
@@ -90,10 +81,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Choice(["live", "sim"]),
     default="sim",
     show_default=True,
-    help="Ray actors that speak gRPC, or virtual time in this process.",
+    help="live: Ray actors that speak gRPC; sim: virtual time, in this process.",
 )
-@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Only these variants; all if not given.")
-@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="The scenario's own if not given.")
+@click.option("--variant", "variants", multiple=True, metavar="NAME", help="Run only this variant; may be repeated.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Seed of the run; the scenario's own if not given.")
 @click.option("--seeds", callback=parse_seeds, metavar="N|A-B", help="A run for each seed: 1 to N, or A to B.")
 @click.option(
     "--set",
@@ -102,36 +93,24 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     metavar="KEY=VALUE",
     help="Override a value, e.g. features.kip-207=seed or config.min.insync.replicas=2.",
 )
-@click.option(
-    "--cluster",
-    default=LOCAL,
-    show_default=True,
-    metavar="local|spark|ADDRESS",
-    help="Where live nodes run: a new Ray cluster on this machine or on the executors of a Spark, or an existing one, "
-    "ray://HOST:PORT or HOST:PORT.",
-)
-@click.option(
-    "--master",
-    metavar="URL",
-    help=f"With --cluster spark: Spark's master; {DEFAULT_MASTER}, on this machine, if not given.",
-)
-@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Switch on a deliberate bug.")
+@where_options
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug; may be repeated.")
 @runs_option
 @click.option(
     "--keep",
     type=click.Choice(["auto", "all", "unexpected"]),
     default="auto",
     show_default=True,
-    help=f"Which run directories stay; auto: all of up to {KEPT} runs, of more those that did not go as expected.",
+    help=f"Which run directories to keep; auto: all of up to {KEPT} runs, of more those that were not as expected.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, MAX_JOBS),
     metavar="N",
-    help=f"Of more than {IN_FULL} runs in the sim so many at a time; as many as there are cores if not given.",
+    help=f"Of more than {IN_FULL} runs in the sim, how many to do at the same time; the number of cores if not given.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One verdict a line on stdout, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON verdict per line on stdout, and nothing else.")
 @output_options
 @full_option
 @story_option
@@ -155,9 +134,10 @@ def command(
         raise click.UsageError("--dry-run prints a timeline for people, and --json only verdicts")
     chosen: Sequence[int | None] = [seed] if seeds is None else seeds
     given = Options(variants, chosen[0], [options["settings"]], options["defects"])
+    where = Where(*(options.pop(name) for name in ("cluster", "master", "tls", "insecure")))
     mistakes = Mistakes()
     source = find_checked(options["scenario"], given, mistakes)
-    mistakes.attempt(lambda: _check_cluster(options["cluster"], options["master"], runtime))
+    where.check(runtime, mistakes)
     mistakes.tell()
     assert source is not None, "there would be a mistake to tell"
     request = Request(
@@ -166,6 +146,7 @@ def command(
         variants=list(dict.fromkeys(variants)) or source.variants or [""],
         seeds=chosen,
         jobs=jobs or cores(),
+        where=where,
         outputs=Outputs(junit_file, summary_file),
         **options,
     )
@@ -183,9 +164,16 @@ def _run_all(request: Request) -> int:
     """Carry out every run and report it. A Ctrl-C ends the run that goes on, and the command with it; what came before
     is summed up."""
     keep_all = request.keep == "all" or (request.keep == "auto" and request.runs <= KEPT)
-    address = "" if request.cluster in (LOCAL, SPARK) else request.cluster
-    master = (request.master or DEFAULT_MASTER) if request.cluster == SPARK else ""
-    settings = Settings(request.runtime, request.out, "all" if keep_all else "unexpected", address, master)
+    where = request.where
+    settings = Settings(
+        request.runtime,
+        request.out,
+        "all" if keep_all else "unexpected",
+        where.address,
+        where.spark_master,
+        tls=where.tls,
+        insecure=where.insecure,
+    )
     talk, shown = page(stderr=True), page()
     talk.say(_announcement(request))
     carried: list[Carried] = []
@@ -228,20 +216,6 @@ def _run_all(request: Request) -> int:
     return combined_exit_code(done.exit_code for done in carried)
 
 
-def _check_cluster(cluster: str, master: str | None, runtime: str) -> None:
-    if master is not None and cluster != SPARK:
-        raise InputError([Mistake("--master", 0, "", "nothing of Spark's carries nodes", "--cluster spark with it")])
-    if master is not None and not is_master(master):
-        raise InputError([Mistake("--master", 0, "", f"{master!r} cannot carry Ray nodes", MASTER_EXPECTED)])
-    if cluster == LOCAL:
-        return
-    if cluster != SPARK and parse_address(cluster) is None:
-        expected = f"local, spark, {ADDRESS_EXPECTED}"
-        raise InputError([Mistake("--cluster", 0, "", f"{cluster!r} is no cluster", expected)])
-    if runtime != "live":
-        raise InputError([Mistake("--cluster", 0, "", "a sim run needs no cluster", "--runtime live with it")])
-
-
 def _title(plan: Plan) -> str:
     return varied(plan.scenario, plan.variant)
 
@@ -254,6 +228,9 @@ def _announcement(request: Request) -> str:
     low, high = request.seeds[0], request.seeds[-1]
     seeds = "" if len(request.seeds) == 1 else f", seeds {low} to {high}"
     variants = f", variants {', '.join(map(switched, request.variants))}" if request.variants != [""] else ""
+    if request.runtime == "live":
+        least = sum(request.plan(number).duration_us for number in range(request.runs)) / 1_000_000
+        seeds += f", at least {duration(least)}"
     return f"{first}\n{some(request.runs, 'run')}, {request.runtime}{variants}{seeds}"
 
 

@@ -58,7 +58,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--variant", default="", metavar="NAME", help="Of a scenario: the variant that fails.")
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), help="Of a scenario: the seed; its own if not given.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Of a scenario: override a value.")
-@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Of a scenario: switch on a deliberate bug.")
+@click.option("--defect", "defects", multiple=True, metavar="NAME", help="Of a scenario: plant this bug.")
 @click.option(
     "--out",
     "file",
@@ -72,7 +72,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     default=Path("runs"),
     show_default=True,
     metavar="DIR",
-    help="Where run directories are.",
+    help="Directory that has the run directories.",
 )
 @click.option(
     "--same",
@@ -80,8 +80,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     default="sentence",
     show_default=True,
     help=(
-        "When a run fails the same way: same invariant with the same sentence except for names and numbers, or with "
-        "any."
+        "What counts as the same failure: the same invariant and the same sentence but for names and numbers, or just "
+        "the same invariant."
     ),
 )
 @click.option("--budget", type=click.IntRange(1), default=BUDGET, show_default=True, help="Maximum number of runs.")

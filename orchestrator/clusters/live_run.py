@@ -37,12 +37,12 @@ from actors.control import (
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
 from actors.live.writer import ChunkWriter
 from actors.node.spec import NodeSpec
-from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stamped
-from actors.trace.lines import encode_line
+from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stall, Stamped
 from actors.trace.stamper import Stamper
 from chaos.errors import RunError
 from chaos.words import some
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, run_meta, say_nothing
+from orchestrator.clusters.driver_log import DriverLog
 from orchestrator.clusters.ray_errors import reason
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
@@ -90,7 +90,7 @@ class LiveRun:
         self._say = say
         self._nodes = {spec.name: LiveNode(spec, agents[homes[spec.name]]) for spec in order.plan.nodes}
         self._stamper = Stamper(order.run, DRIVER, 0)
-        self._trace = ChunkWriter(order.directory / LOGS / f"node={DRIVER}", "0")
+        self._log = DriverLog(ChunkWriter(order.directory / LOGS / f"node={DRIVER}", "0"))
         self._rules: dict[str, AnyRule] = {}
         self._ends: dict[str, NodeDown] = {}
         """How killed incarnations ended, by "node/incarnation"."""
@@ -119,6 +119,8 @@ class LiveRun:
             if self._progress is not None:
                 self._progress()
         if not self._starting.cancelled():
+            if self._starting.exception() is not None:
+                self._log.release_all(_physical_us())
             self._starting.result()
             await self._conduct()
         self._say("stopping the nodes, and collecting what they recorded")
@@ -192,6 +194,7 @@ class LiveRun:
             due_us = self._conductor.next_time_us()
             if due_us is not None and due_us <= self._now_us() and not self._conductor.finished:
                 await self._act(self._conductor.on_time(self._now_us()))
+            self._log.release(_physical_us())
             if self._progress is not None:
                 self._progress()
 
@@ -212,6 +215,8 @@ class LiveRun:
                 await self._act(self._conductor.on_event(self._now_us(), event))
                 if node.up and node.incarnation == incarnation:
                     await self._call(node, "release", ticket)
+            case Watched(event) if isinstance(event.body, Stall):
+                self._stalled(event, event.body)
             case Watched(event):
                 self._saw(node, event)
                 await self._bury(node, event)
@@ -225,6 +230,9 @@ class LiveRun:
                 await self._act(self._conductor.on_complete(self._now_us(), name, operation, result))
             case Broken(detail):
                 self._broken = f"{node.spec.name}/{incarnation}: {detail}"
+
+    def _stalled(self, event: Stamped, stall: Stall) -> None:
+        self._log.stalled(event.node, event.wall - 1000 * stall.of_ms, event.wall)
 
     def _saw(self, node: LiveNode, event: Stamped) -> None:
         """An event that a node reported happened before whatever the driver does from now on."""
@@ -378,19 +386,40 @@ class LiveRun:
 
     async def _collect(self, status: Status, duration_us: int) -> RunOutcome:
         directory = self._order.directory
-        for agent in self._agents:
-            # Kill first, so that nothing that is copied still grows.
-            await agent.kill_all.remote()
-            await fetch(directory, await agent.files.remote(), agent.read.remote)
-        final = dict(sorted({**self._final, f"{DRIVER}/0": self._stamper.seq + 1}.items()))
-        self._record(RunEnd(final))
-        self._trace.close(_physical_us())
+        hosts = {host for agent in self._agents if (host := await self._fetch_from(agent))}
+        if self._broken:
+            status = "broken"
+        self._end_log()
         torn = close_open_chunks(directory)
         bury_the_killed(directory, DRIVER, self._ends)
         events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
-        hosts = sorted({await agent.host.remote() for agent in self._agents})
         await self._let_calls_end()
-        return RunOutcome(status, self._broken, hosts, duration_us, events, torn, final, self._begun_ms)
+        return RunOutcome(status, self._broken, sorted(hosts), duration_us, events, torn, self._final, self._begun_ms)
+
+    async def _fetch_from(self, agent: Any) -> str:
+        """Copy what the nodes of an agent recorded; returns its host, "" if nobody answers there any more."""
+        try:
+            # Kill first, so that nothing that is copied still grows.
+            await agent.kill_all.remote()
+            await fetch(self._order.directory, await agent.files.remote(), agent.read.remote)
+            host: str = await agent.host.remote()
+        except RayActorError as error:
+            lost = ", ".join(name for name, node in self._nodes.items() if node.agent is agent)
+            lost = f"nobody answers where {lost} ran, so what was recorded there is lost: {reason(error)}"
+            self._broken = f"{self._broken}; {lost}" if self._broken else lost
+            return ""
+        return host
+
+    def _end_log(self) -> None:
+        """What nodes reported while they were stopped may say that they stood still."""
+        while not self._heard.empty():
+            _, _, report = self._heard.get_nowait()
+            if isinstance(report, Watched) and isinstance(report.event.body, Stall):
+                self._stalled(report.event, report.event.body)
+        now_us = _physical_us()
+        self._log.release_all(now_us)
+        self._final = dict(sorted({**self._final, f"{DRIVER}/0": self._log.seq + 1}.items()))
+        self._log.close(self._stamper.stamp(RunEnd(self._final), now_us), now_us)
 
     async def _let_calls_end(self) -> None:
         """Calls to the dead fail by themselves. A Ray client does not bear that they are cancelled before: the answer
@@ -404,8 +433,8 @@ class LiveRun:
 
     def _record(self, event: AnyTraceEvent) -> None:
         now_us = _physical_us()
-        self._trace.add(encode_line(self._stamper.stamp(event, now_us)))
-        self._trace.flush(now_us)
+        self._log.add(self._stamper.stamp(event, now_us))
+        self._log.release(now_us)
 
     def _now_us(self) -> int:
         """Microseconds since ``begin``; 0 before it."""

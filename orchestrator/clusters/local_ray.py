@@ -15,6 +15,7 @@ from actors.control import Conductor
 from chaos.errors import RunError
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, say_nothing
 from orchestrator.clusters.places import Place, distributed
+from orchestrator.clusters.security import tls_for
 from orchestrator.interrupts import Interrupts
 
 LOOPBACK = "127.0.0.1"
@@ -43,14 +44,19 @@ _ENVIRONMENT = {
 class LocalRayCluster:
     """The laptop's cluster: one Ray for all runs of a command, new processes for each run.
 
-    ``factory`` and ``matcher`` are ``module:function`` (see ``actors.live.setup.Setup``); tests pass toys.
+    ``factory`` and ``matcher`` are ``module:function`` (see ``actors.live.setup.Setup``); tests pass toys. ``tls``,
+    ``insecure``: see ``orchestrator.clusters.security.tls_for``.
     """
 
     runtime: Literal["live", "sim"] = "live"
 
-    def __init__(self, factory: str = FACTORY, matcher: str = MATCHER) -> None:
+    def __init__(
+        self, factory: str = FACTORY, matcher: str = MATCHER, tls: str | None = None, insecure: bool = False
+    ) -> None:
         self._factory = factory
         self._matcher = matcher
+        self._tls = tls
+        self._insecure = insecure
 
     def __enter__(self) -> LocalRayCluster:
         os.environ.update(_ENVIRONMENT)
@@ -128,16 +134,18 @@ class LocalRayCluster:
     async def _run(
         self, order: RunOrder, conductor: Conductor, progress: Progress | None, say: Say, interrupts: Interrupts
     ) -> RunOutcome:
-        from orchestrator.clusters.agents import close_agents, start_agents
+        from orchestrator.clusters.agents import close_agents, secure_agents, start_agents
         from orchestrator.clusters.live_run import LiveRun
 
         here = self.places()
         homes = distributed(order.plan.names, here)
+        tls = tls_for(self._tls, (place.host for place in here), self._insecure)
         directory = self.shared_directory(order)
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
         run = LiveRun(order, conductor, agents, homes, progress, say)
         loop = asyncio.get_running_loop()
         try:
+            await secure_agents(agents, homes, tls, order.run)
             interrupts.from_now_on(lambda: loop.call_soon_threadsafe(run.interrupt))
             return await run.carry_out()
         finally:

@@ -1,12 +1,11 @@
 """Live runs on a Ray cluster that is there already, with a host agent on each of its nodes.
 
 Nothing is assumed of the machines but Ray and the same Krift: no shared path, as logs are fetched through the agents.
-Nodes serve on the address of the Ray node they run on, without encryption, as its other processes do.
+Nodes serve on the address of the Ray node they run on.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import re
@@ -19,6 +18,7 @@ from chaos.errors import RunError
 from orchestrator.clusters.base import RunOrder
 from orchestrator.clusters.local_ray import FACTORY, MATCHER, WITHOUT_FORK_HANDLERS, LocalRayCluster
 from orchestrator.clusters.places import Place, set_apart
+from orchestrator.clusters.security import is_loopback, refuse_an_open_ray
 from orchestrator.reach import why_not_reached
 from orchestrator.version import __version__
 
@@ -61,11 +61,24 @@ def installed_version() -> str:
 
 
 class RayAddressCluster(LocalRayCluster):
-    """A Ray cluster by its address (``parse_address``). It is left as it was: agents and nodes end with each run."""
+    """A Ray cluster by its address (``parse_address``). It is left as it was: agents and nodes end with each run.
+    ``insecure``: use it even if it serves anybody who reaches it from other machines."""
 
-    def __init__(self, address: str, factory: str = FACTORY, matcher: str = MATCHER) -> None:
-        super().__init__(factory, matcher)
+    def __init__(
+        self,
+        address: str,
+        factory: str = FACTORY,
+        matcher: str = MATCHER,
+        tls: str | None = None,
+        insecure: bool = False,
+    ) -> None:
+        super().__init__(factory, matcher, tls, insecure)
         self._address = address
+
+    @property
+    def address(self) -> str:
+        """Of the Ray cluster, "" while there is none."""
+        return self._address
 
     def reach(self) -> None:
         """Raise RunError unless something listens at the address. Ray itself would go on trying for half a minute."""
@@ -73,11 +86,13 @@ class RayAddressCluster(LocalRayCluster):
         assert place is not None, self._address
         if said := why_not_reached(*place):
             raise RunError(f"no Ray cluster at {self._address}: {said}; is it up, and is this its address?")
+        if not (self._insecure or is_loopback(place[0])):
+            refuse_an_open_ray(*place)
 
     def __enter__(self) -> RayAddressCluster:
         self.reach()
         place = parse_address(self._address)
-        known = ENVIRONMENT | (ON_LOOPBACK if place is not None and _is_loopback(place[0]) else {})
+        known = ENVIRONMENT | (ON_LOOPBACK if place is not None and is_loopback(place[0]) else {})
         for name, value in known.items():
             os.environ.setdefault(name, value)
         import ray
@@ -135,10 +150,3 @@ class RayAddressCluster(LocalRayCluster):
                 raise RunError(f"{what} ({reason(error)})") from error
             if version != __version__:
                 raise RunError(f"the Ray node {host} has Krift {version}, and this is {__version__}: install the same")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

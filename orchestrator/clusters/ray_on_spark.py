@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import re
+import secrets
 import shutil
 import signal
 import sys
@@ -29,6 +30,7 @@ from chaos.errors import RunError
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, say_nothing
 from orchestrator.clusters.local_ray import FACTORY, MATCHER, OBJECT_STORE_BYTES
 from orchestrator.clusters.ray_address import ENVIRONMENT, ON_LOOPBACK, RayAddressCluster
+from orchestrator.clusters.security import is_loopback
 from orchestrator.interrupts import Interrupts
 
 if TYPE_CHECKING:
@@ -64,19 +66,28 @@ def is_master(master: str) -> bool:
     return bool(_LOCAL.fullmatch(master) or _ELSEWHERE.fullmatch(master))
 
 
+def is_elsewhere(master: str) -> bool:
+    """Whether its executors may be on other machines."""
+    if _LOCAL.fullmatch(master):
+        return False
+    hosts = [each.rpartition(":")[0].strip("[]") for each in master.removeprefix("spark://").split(",")]
+    return master == "yarn" or not all(map(is_loopback, hosts))
+
+
 def spark_for_ray(master: str) -> SparkSession:
     """A session on ``master`` whose executors can carry Ray nodes. What Ray reads from the environment is set first, as
     the JVM and its executors inherit it. Raises RunError like ``spark_session``."""
     from orchestrator.engines.spark_session import spark_session
 
     local = _LOCAL.fullmatch(master)
-    for name, value in (ENVIRONMENT | _QUIET | (ON_LOOPBACK if local else {})).items():
+    where = ON_LOOPBACK if local else {"RAY_AUTH_MODE": "token"} if is_elsewhere(master) else {}
+    for name, value in (ENVIRONMENT | _QUIET | where).items():
         os.environ.setdefault(name, value)
     # Ray looks its own program up on PATH, where that of an environment which is not activated is not.
     beside = str(Path(sys.executable).parent)
     if beside not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([beside, os.environ.get("PATH", os.defpath)])
-    settings: dict[str, str] = {}
+    settings = _token()
     if local:
         # Ray would take its size from the machine's, once for each executor.
         sizes = {
@@ -85,17 +96,34 @@ def spark_for_ray(master: str) -> SparkSession:
             "RAY_ON_SPARK_WORKER_PHYSICAL_MEMORY_BYTES": str(_MEMORY_BYTES),
             "RAY_ON_SPARK_WORKER_SHARED_MEMORY_BYTES": str(_HEAP_BYTES),
         }
-        settings = {f"spark.executorEnv.{name}": value for name, value in sizes.items()}
+        settings |= {f"spark.executorEnv.{name}": value for name, value in sizes.items()}
         settings |= {"spark.driver.host": LOOPBACK_ALIAS, "spark.driver.bindAddress": LOOPBACK_ALIAS}
         settings["spark.task.maxFailures"] = "1"
     return spark_session(master, more=settings)
 
 
+def _token() -> dict[str, str]:
+    """Let Ray ask for a token, made for this command, where it is to ask for one; what the executors must know of it.
+    Spark shows no setting that has "token" in its name."""
+    if os.environ.get("RAY_AUTH_MODE") != "token":
+        return {}
+    os.environ.pop("RAY_AUTH_TOKEN_PATH", None)
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    return {f"spark.executorEnv.{name}": os.environ[name] for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN")}
+
+
 class RayOnSparkCluster(RayAddressCluster):
     """Ray on the executors of a session, which is asked for when Ray comes up. One at a time in a process."""
 
-    def __init__(self, spark: Callable[[], SparkSession], factory: str = FACTORY, matcher: str = MATCHER) -> None:
-        super().__init__("", factory, matcher)
+    def __init__(
+        self,
+        spark: Callable[[], SparkSession],
+        factory: str = FACTORY,
+        matcher: str = MATCHER,
+        tls: str | None = None,
+        insecure: bool = False,
+    ) -> None:
+        super().__init__("", factory, matcher, tls, insecure)
         self._spark = spark
         self._room = False
         self._stdout: TextIO | None = None

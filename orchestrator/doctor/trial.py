@@ -24,7 +24,7 @@ def check_run(runtime: Runtime, scenario: Path = TRIAL) -> Check:
     name = f"a {runtime} run"
     with tempfile.TemporaryDirectory(prefix="krift-doctor-") as out:
         try:
-            with Session(Settings(runtime, Path(out))) as session:
+            with Session(Settings(runtime, Path(out), warm=False)) as session:
                 done = session.carry_out(resolve(load_file(scenario)))
         except (KriftError, OSError) as error:
             return problem(name, str(error), REMEDIES[runtime])

@@ -78,6 +78,7 @@ class InProcessEngine:
         self.events = 0
         self._owns = owns
         self._first: dict[str, int] = {}
+        self._first_unknown: dict[str, int] = {}
         self._taken: list[Stamped] = []
         self._given_profile = profile is not None
         self._last: Stamped | None = None
@@ -106,6 +107,12 @@ class InProcessEngine:
         came so far."""
         self._catch_up()
         return self._first
+
+    @property
+    def violated_unknown(self) -> dict[str, int]:
+        """The same by violations that are no known finding (``known_findings``)."""
+        self._catch_up()
+        return self._first_unknown
 
     def take(self, event: Stamped) -> None:
         """As ``feed``, for a run that goes on meanwhile: events are judged some hundreds at a time. Nodes and checks in
@@ -190,6 +197,8 @@ class InProcessEngine:
     def _violated(self, finding: Finding) -> None:
         assert self._last is not None
         self._first.setdefault(finding.invariant, self._last.wall)
+        if not finding.rule:
+            self._first_unknown.setdefault(finding.invariant, self._last.wall)
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""

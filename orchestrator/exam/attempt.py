@@ -36,10 +36,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Attempted(msgspec.Struct, frozen=True):
-    """What a run showed. violated: invariant -> virtual time of its first violation, microseconds from the run's
-    beginning. unexpected: what was violated and is not allowed in this schedule -> the first evidence, a sentence.
-    undecided: why the run proves nothing, "" if it does. virtual_us: its length; wall_s: time that it took. asked: in
-    a run without a defect, all that some node looked whether it has: with any other one the run is the very same."""
+    """What a run showed. violated: invariant -> virtual time of its first violation that is no known finding,
+    microseconds from the run's beginning. unexpected: what was violated and is not allowed in this schedule -> the
+    first evidence, a sentence. undecided: why the run proves nothing, "" if it does. virtual_us: its length; wall_s:
+    time that it took. asked: in a run without a defect, all that some node looked whether it has: with any other one
+    the run is the very same."""
 
     attempt: Attempt
     violated: dict[str, int]
@@ -74,10 +75,14 @@ def do(attempt: Attempt) -> Attempted:
         nodes = [msgspec.structs.replace(node, defects=Asked(asked)) for node in plan.nodes]
         plan = msgspec.structs.replace(plan, nodes=nodes)
     run = run_in_sim(plan, observers, stop_at=attempt.meant, only=only)
-    violated = {each.id: run.first[each.id] for each in run.verdict.invariants if each.status == "violated"}
+    violated = {
+        each.id: run.first_unknown[each.id]
+        for each in run.verdict.invariants
+        if each.status == "violated" and each.id in run.first_unknown
+    }
     profile = profile_of(plan.profile())
     unexpected = {
-        each.id: each.violations[0].sentence
+        each.id: each.worst.sentence
         for each in run.verdict.invariants
         if each.status == "violated" and each.weight == "unexpected" and _is_promised(each.id, profile)
     }

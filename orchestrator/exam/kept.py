@@ -12,6 +12,7 @@ import msgspec
 import actors
 import chaos
 import orchestrator
+from actors.trace.lines import DAMAGE
 from orchestrator.exam.attempt import Attempt, Attempted
 from orchestrator.exam.examination import Do
 from orchestrator.exam.marks import Marks
@@ -74,7 +75,7 @@ class Kept:
         for line in lines[1:]:
             try:
                 each = msgspec.json.decode(line, type=Attempted)
-            except msgspec.DecodeError:  # the line that was being written when the exam was broken off
+            except DAMAGE:  # the line that was being written when the exam was broken off
                 continue
             self._known[each.attempt.key] = each
         self.known = len(self._known)

@@ -1,317 +1,241 @@
-"""States of the whole quorum, and the moves that lead from one to the next.
+"""States of all nodes together, and the moves that lead from one to the next.
 
-A state is three places, what is on the way between them, and what history still matters to a promise
-(``promises.History``): five numbers, as each part is kept once. The moves of a part, and what a move makes of what is
-on the way, are worked out once too.
+A state is a place for each node, what is on the way between them, what the controller has published, and what history
+still matters to a promise: some numbers, as each part is kept once. The moves of a part, and what a move makes of what
+is on the way, are worked out once too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from actors.node.messages import AnyRequest, AnyResponse
 from actors.node.spec import NodeSpec
-from actors.quorum.quorum_state_store import QUORUM_STATE_FILE
-from actors.quorum.raft_state import FETCH_CONNECTION
-from krift.v1.quorum import VoteRequest, VoteResponse
-from orchestrator.exploration.place import Input, Outcome, Places
+from actors.trace.events import AnyTraceEvent
+from orchestrator.exploration.place import FactsT, Input, Kind, NodeT, Outcome, Places
+from orchestrator.exploration.wire import (
+    ORPHAN,
+    REQUEST,
+    RESPONSE,
+    SAME,
+    SERVING,
+    Exchange,
+    Move,
+    Steps,
+    Wires,
+    in_order,
+)
 
-REQUEST, SERVING, RESPONSE, BROKEN, ORPHAN = range(5)
-"""Where an exchange stands: its request is on the way; it is being served; its response is on the way; its connection
-broke, which its caller is still to notice; its caller is gone, and the request may arrive all the same."""
+Facts_contra = TypeVar("Facts_contra", contravariant=True)
 
-TIMEOUT, CRASH, DROP, APPEND = range(4)
-"""What is budgeted."""
-FREE = -1
+FIRST, CRASH, DROP, LAST = range(4)
+"""What is budgeted: what moves leadership, crashes, dropped connections, what clients ask for."""
 
-
-class Exchange(NamedTuple):
-    """A request and its answer. ``message``: number of the request until it is answered, then of the response.
-    ``name``: under which the one that serves it knows the connection."""
-
-    caller: int
-    callee: int
-    connection: str
-    call: int
-    phase: int
-    message: int
-    name: str = ""
-
-
-QUORUM_STATE_SYNCED: Input = ("synced", QUORUM_STATE_FILE)
-
-Wire = tuple[Exchange, ...]
-"""All exchanges; those of a connection in their order."""
-
-Claim = tuple[int, int, int]
-"""A vote that somebody was told of: voter, epoch, id of the candidate."""
+Claim = tuple[Any, ...]
+"""What one node has told another one, or a client, and history remembers."""
 
 State = tuple[int, ...]
-"""Places of the voters, the wire, the history."""
+"""Places of the nodes, the wire, what the controller has published, the history."""
 
 Used = tuple[int, ...]
 """What was used of each budget."""
 
 
-class Move(NamedTuple):
-    """Something that can happen. ``cost``: the budget it uses. ``wire``: number of what is on the way once the move
-    has begun; ``steps``: (voter, input) in order. ``kind``, ``about``: for the story."""
+class Step(NamedTuple):
+    """One move of a path: from where, what, and how it ended."""
 
-    kind: str
-    cost: int
-    wire: int
-    steps: tuple[tuple[int, Input], ...]
-    about: tuple[object, ...] = ()
+    before: State
+    move: Move
+    end: Stepped
 
 
 class Stepped(NamedTuple):
-    """The end of a move, but for the history. ``claims``: votes that somebody was told of. ``error``: what one voter
-    did wrong, with who it was."""
+    """The end of a move, but for the history. ``claims``: what somebody was told. ``error``: what one node did wrong,
+    with who it was."""
 
     places: tuple[int, ...]
     wire: int
+    control: int
     claims: tuple[Claim, ...]
     error: str
     by: int
     marks: tuple[str, ...]
 
 
-class Cluster:
-    """The moves of a quorum of ``specs``. ``fetching``: followers' Fetches arrive. ``looking``: see ``Places``.
+class Words(Protocol[Facts_contra]):
+    """What moves and messages of one kind of nodes are called."""
 
-    ``reduced``: leave out orders that come to the same (docs/exploration.md says why they do). A voter whose
-    quorum-state is being synced puts everything into a queue, so it may as well be given nothing; and if none can crash
-    any more, that Sync may as well be done before anything else happens.
-    """
+    def moved(self, move: Move, name: str) -> str:
+        """A move that only this kind has."""
 
-    def __init__(self, specs: Sequence[NodeSpec], fetching: bool, looking: bool, reduced: bool) -> None:
+    def restarted(self, name: str, event: Input) -> str:
+        """A crash."""
+
+    def asked(self, request: AnyRequest) -> str:
+        """A request."""
+
+    def said(self, response: AnyResponse) -> str:
+        """A response."""
+
+    def changes(self, before: Facts_contra, after: Facts_contra) -> Iterator[str]:
+        """What a step has made of the facts of a node."""
+
+
+class Cluster(Generic[NodeT, FactsT]):
+    """The moves of nodes of one kind. ``choosing``: see ``Places``. ``reduced``: leave out orders that come to the same
+    (docs/exploration.md says why they do)."""
+
+    def __init__(
+        self, specs: Sequence[NodeSpec], kind: Kind[NodeT, FactsT], choosing: bool = False, reduced: bool = True
+    ) -> None:
         self._reduced = reduced
-        self.places = Places(specs, looking)
+        self.places = Places(specs, kind, choosing)
         self.names = [spec.name for spec in specs]
         self.ids = [spec.node_id for spec in specs]
-        self._fetching = fetching
+        self.wires = Wires(self.names)
         self._index = {name: index for index, name in enumerate(self.names)}
-        self.wires: list[Wire] = []
-        self._wire_numbers: dict[Wire, int] = {}
-        self._wire_moves: dict[int, tuple[Move, ...]] = {}
         self._place_moves: dict[int, tuple[tuple[str, int, Input], ...]] = {}
         self._after: dict[tuple[int, int, int], tuple[int, tuple[Claim, ...]]] = {}
-        self._crashes: dict[tuple[int, int], tuple[int, tuple[tuple[int, Input], ...]]] = {}
 
-    def first(self) -> list[Stepped]:
-        """The states in which all voters have started with empty disks."""
-        found: list[Stepped] = []
-        for outcomes in product(*(self.places.start(voter) for voter in range(len(self.names)))):
-            places = tuple(outcome.place for outcome in outcomes)
-            steps = tuple((voter, QUORUM_STATE_SYNCED) for voter in range(len(self.names)))
-            found += self._step(places, self.wire_number(()), steps, (), ())
-        return found
+    # ---- of a kind of nodes ------------------------------------------------------------------------------
+
+    words: Words[FactsT]
+    """What moves are called."""
+    family: str
+    """Family of the invariants that judge the trace of a path."""
+    voters: Sequence[int] = ()
+    """Ids of the voters in that trace."""
+    controller = "controller-1"
+    """Who publishes."""
+    first_control = 0
+    """Number of what the controller has published at the start."""
+
+    def published(self, before: int, after: int) -> list[AnyTraceEvent]:
+        """What the controller has recorded between two numbers."""
+        return []
+
+    def lost(self, before: int, after: int) -> dict[str, int]:
+        """What a restart has taken: partition -> first lost offset; the places before and after it."""
+        return {}
+
+    def awaited(self, index: int) -> Steps:
+        """What a node is given right after its first start."""
+        return ()
+
+    def opening_move(self, state: State, opening: Sequence[Step]) -> Move | None:
+        """The next move before the search begins, None: it begins here."""
+        return None
 
     def moves(self, state: State, left: Sequence[bool]) -> Iterator[Move]:
         """What can happen in a state. ``left``: which budgets are not used up."""
-        voters = len(self.names)
-        wire = state[voters]
-        waiting = [voter for voter in range(voters) if self._reduced and self.places.facts[state[voter]].waiting]
-        if waiting and not left[CRASH]:
-            yield Move("synced", FREE, wire, ((waiting[0], QUORUM_STATE_SYNCED),))
-            return
-        for voter in range(voters):
-            place = state[voter]
-            local = self._place_moves.get(place)
-            if local is None:
-                local = self._place_moves[place] = tuple(self._moves_of_place(place))
-            for kind, cost, event in local:
-                if cost != FREE and not left[cost]:
-                    continue
-                if cost == CRASH:
-                    yield self._crash(wire, voter, event)
-                else:
-                    yield Move(kind, cost, wire, ((voter, event),))
-        found = self._wire_moves.get(wire)
-        if found is None:
-            found = self._wire_moves[wire] = tuple(self._moves_of_wire(self.wires[wire]))
-        for move in found:
-            if not waiting or all(voter not in waiting for voter, _ in move.steps):
-                yield move
-        if left[DROP]:
-            yield from self._drops(self.wires[wire])
+        raise NotImplementedError
+
+    def _moves_of_place(self, number: int) -> Iterator[tuple[str, int, Input]]:
+        """What can happen to a node alone: kind of the move, its cost, the input."""
+        raise NotImplementedError
+
+    def _travels(self, connection: str) -> bool:
+        """Whether what is sent on a connection gets anywhere."""
+        return True
+
+    def _told(self, index: int, request: int, response: int) -> list[Claim]:
+        """What an answer claims."""
+        return []
+
+    def _asked(self, index: int, request: int) -> list[Claim]:
+        """What a request claims."""
+        return []
+
+    def _answered(self, index: int, name: str, response: int) -> list[Claim]:
+        """What the answer to somebody who is no node claims."""
+        return []
+
+    # ---- the search asks ---------------------------------------------------------------------------------
+
+    def first(self) -> list[Stepped]:
+        """The states in which all nodes have started with empty disks."""
+        found: list[Stepped] = []
+        everybody = range(len(self.names))
+        for outcomes in product(*(self.places.start(index) for index in everybody)):
+            places = tuple(outcome.place for outcome in outcomes)
+            wire = self.wires.number(())
+            for index, outcome in enumerate(outcomes):
+                wire, _ = self._put(wire, index, outcome)
+            steps = tuple(step for index in everybody for step in self.awaited(index))
+            found += self._step(places, wire, self.first_control, steps, (), ())
+        return found
 
     def ends(self, state: State, move: Move) -> Iterator[Stepped]:
         """How a move can end: in one way, unless numbers are drawn."""
-        voters = len(self.names)
-        yield from self._step(state[:voters], move.wire, move.steps, (), ())
+        nodes = len(self.names)
+        control = state[nodes + 1] if move.control == SAME else move.control
+        yield from self._step(state[:nodes], move.wire, control, move.steps, (), ())
 
-    def wire_number(self, wire: Wire) -> int:
-        """The number of what is on the way."""
-        found = self._wire_numbers.get(wire)
+    # ---- inside ------------------------------------------------------------------------------------------
+
+    def _local(self, place: int) -> tuple[tuple[str, int, Input], ...]:
+        found = self._place_moves.get(place)
         if found is None:
-            found = self._wire_numbers[wire] = len(self.wires)
-            self.wires.append(wire)
+            found = self._place_moves[place] = tuple(self._moves_of_place(place))
         return found
-
-    # ---- one voter ---------------------------------------------------------------------------------------
-
-    def _moves_of_place(self, number: int) -> Iterator[tuple[str, int, Input]]:
-        place = self.places.all[number]
-        if self._reduced and self.places.facts[number].waiting:
-            yield ("synced", FREE, QUORUM_STATE_SYNCED)
-        else:
-            for timer in place.timers:
-                yield ("timer", TIMEOUT, ("timer", timer))
-            for file in place.files:
-                if file.syncs:
-                    yield ("synced", FREE, ("synced", file.name))
-        if self.places.facts[number].leading:
-            yield ("append", APPEND, ("append",))
-        survive = [[(file.name, write) for write in range(len(file.contents))] for file in place.files]
-        for kept in product(*survive):
-            yield ("restart", CRASH, ("restart", *kept))
 
     def _step(
         self,
         places: tuple[int, ...],
         wire: int,
-        steps: tuple[tuple[int, Input], ...],
+        control: int,
+        steps: Steps,
         claims: tuple[Claim, ...],
         marks: tuple[str, ...],
     ) -> Iterator[Stepped]:
         if not steps:
-            yield Stepped(places, wire, claims, "", -1, marks)
+            yield Stepped(places, wire, control, claims, "", -1, marks)
             return
-        voter, event = steps[0]
-        for outcome in self.places.step(voter, places[voter], event):
-            after = (*places[:voter], outcome.place, *places[voter + 1 :])
-            key = (wire, voter, outcome.number)
+        index, event = steps[0]
+        for outcome in self.places.step(index, places[index], event):
+            after = (*places[:index], outcome.place, *places[index + 1 :])
+            key = (wire, index, outcome.number)
             found = self._after.get(key)
             if found is None:
-                found = self._after[key] = self._put(wire, voter, outcome)
+                found = self._after[key] = self._put(wire, index, outcome)
             now, told = found
             if outcome.error:
-                yield Stepped(after, now, claims + told, outcome.error, voter, marks + outcome.marks)
+                yield Stepped(after, now, control, claims + told, outcome.error, index, marks + outcome.marks)
             elif len(steps) == 1:
-                yield Stepped(after, now, claims + told, "", -1, marks + outcome.marks)
+                yield Stepped(after, now, control, claims + told, "", -1, marks + outcome.marks)
             else:
-                yield from self._step(after, now, steps[1:], claims + told, marks + outcome.marks)
+                yield from self._step(after, now, control, steps[1:], claims + told, marks + outcome.marks)
 
-    # ---- what is on the way ------------------------------------------------------------------------------
-
-    def _put(self, number: int, voter: int, outcome: Outcome) -> tuple[int, tuple[Claim, ...]]:
-        """Put on the way what a voter sends. Returns the votes that it tells somebody of."""
-        wire = list(self.wires[number])
+    def _put(self, number: int, index: int, outcome: Outcome) -> tuple[int, tuple[Claim, ...]]:
+        """Put on the way what a node sends. Returns what it claims by that."""
+        wire = list(self.wires.all[number])
         claims: list[Claim] = []
         if outcome.served:
-            begun = next(i for i, each in enumerate(wire) if each.callee == voter and each.name == "?")
-            wire[begun] = wire[begun]._replace(name=outcome.served)
+            begun = next((i for i, each in enumerate(wire) if each.callee == index and each.name == "?"), -1)
+            if begun >= 0:
+                wire[begun] = wire[begun]._replace(name=outcome.served)
         if outcome.renamed:
             names = dict(outcome.renamed)
             for i, each in enumerate(wire):
-                if each.caller == voter and each.phase != ORPHAN:
+                if each.caller == index and each.phase != ORPHAN:
                     wire[i] = each._replace(call=names.get(each.call, each.call))
         for name, message in outcome.replies:
-            for i, each in enumerate(wire):
-                if each.callee == voter and each.phase == SERVING and each.name == name:
-                    claims += self._granted(voter, each.message, message)
-                    wire[i] = each._replace(phase=RESPONSE, message=message, name="")
+            key = (index, SERVING, name)
+            served = [i for i, each in enumerate(wire) if (each.callee, each.phase, each.name) == key]
+            for i in served:
+                claims += self._told(index, wire[i].message, message)
+                wire[i] = wire[i]._replace(phase=RESPONSE, message=message, name="")
+            if not served:
+                claims += self._answered(index, name, message)
         for peer, connection, call, message in outcome.calls:
-            claims += self._own_vote(voter, message)
-            if self._fetching or connection != FETCH_CONNECTION:
-                wire.append(Exchange(voter, self._index[peer], connection, call, REQUEST, message))
-        return self.wire_number(_in_order(wire)), tuple(dict.fromkeys(claims))
+            claims += self._asked(index, message)
+            if self._travels(connection):
+                wire.append(Exchange(index, self._index[peer], connection, call, REQUEST, message))
+        return self.wires.number(in_order(wire)), tuple(dict.fromkeys(claims))
 
-    def _granted(self, voter: int, request: int, response: int) -> list[Claim]:
-        asked, told = self.places.messages.all[request], self.places.messages.all[response]
-        if isinstance(asked, VoteRequest) and isinstance(told, VoteResponse) and told.vote_granted:
-            return [] if asked.pre_vote else [(voter, asked.replica_epoch, asked.replica_id)]
-        return []
-
-    def _own_vote(self, voter: int, request: int) -> list[Claim]:
-        asked = self.places.messages.all[request]
-        if isinstance(asked, VoteRequest) and not asked.pre_vote:
-            return [(voter, asked.replica_epoch, asked.replica_id)]
-        return []
-
-    def _moves_of_wire(self, wire: Wire) -> Iterator[Move]:
-        heads: set[tuple[int, int, str, int]] = set()
-        for i, each in enumerate(wire):
-            link = (each.caller, each.callee, each.connection)
-            if each.phase == REQUEST:
-                head = (*link, SERVING)
-                if head not in heads:
-                    heads.add(head)
-                    serving = each._replace(phase=SERVING, name="?")
-                    event: Input = ("request", self.names[each.caller], each.connection, each.message)
-                    yield self._move(
-                        "request", FREE, (*wire[:i], serving, *wire[i + 1 :]), ((each.callee, event),), each
-                    )
-            elif each.phase == SERVING:
-                heads.add((*link, SERVING))
-            elif each.phase == RESPONSE:
-                head = (*link, RESPONSE)
-                if head not in heads:
-                    heads.add(head)
-                    event = ("answered", each.call, each.message)
-                    yield self._move("response", FREE, (*wire[:i], *wire[i + 1 :]), ((each.caller, event),), each)
-            elif each.phase == ORPHAN:
-                head = (*link, ORPHAN)
-                if head not in heads:
-                    heads.add(head)
-                    event = ("orphan", self.names[each.caller], each.connection, each.message)
-                    yield self._move("orphan", FREE, (*wire[:i], *wire[i + 1 :]), ((each.callee, event),), each)
-        yield from self._failures(wire)
-
-    def _move(
-        self, kind: str, cost: int, wire: Sequence[Exchange], steps: tuple[tuple[int, Input], ...], *about: object
-    ) -> Move:
-        return Move(kind, cost, self.wire_number(_in_order(wire)), steps, about)
-
-    def _failures(self, wire: Wire) -> Iterator[Move]:
-        """A caller notices that a connection broke, and with it all its calls."""
-        for link in dict.fromkeys(each[:3] for each in wire if each.phase == BROKEN):
-            if any(each[:3] == link and each.phase == RESPONSE for each in wire):
-                continue  # what arrived before it broke is read first
-            event: Input = ("failed", *(each.call for each in wire if each[:3] == link and each.phase == BROKEN))
-            rest = [each for each in wire if each[:3] != link or each.phase != BROKEN]
-            yield self._move("failed", FREE, rest, ((link[0], event),), link)
-
-    def _drops(self, wire: Wire) -> Iterator[Move]:
-        """A connection breaks. Its requests may arrive all the same; its responses do not."""
-        for link in dict.fromkeys(each[:3] for each in wire if each.phase in (REQUEST, SERVING, RESPONSE)):
-            now: list[Exchange] = []
-            steps: list[tuple[int, Input]] = []
-            for each in wire:
-                if each[:3] != link or each.phase in (BROKEN, ORPHAN):
-                    now.append(each)
-                    continue
-                now.append(each._replace(phase=BROKEN, message=-1, name=""))
-                if each.phase == REQUEST:
-                    now.append(each._replace(phase=ORPHAN, call=0))
-                elif each.phase == SERVING:
-                    steps.append((each.callee, ("gone", each.name)))
-            yield self._move("drop", DROP, now, tuple(steps), link)
-
-    def _crash(self, number: int, voter: int, event: Input) -> Move:
-        """A voter dies, and what it had not synced may be lost. It starts again at once: a voter that is down for
-        long is one that nothing reaches."""
-        found = self._crashes.get((number, voter))
-        if found is None:
-            now: list[Exchange] = []
-            gone: list[tuple[int, Input]] = []
-            for each in self.wires[number]:
-                if each.caller == voter and each.phase == REQUEST:
-                    now.append(each._replace(phase=ORPHAN, call=0))
-                elif each.caller == voter and each.phase == SERVING:
-                    gone.append((each.callee, ("gone", each.name)))
-                elif each.callee == voter and each.phase in (REQUEST, SERVING):
-                    now.append(each._replace(phase=BROKEN, message=-1, name=""))
-                elif (each.callee if each.phase == ORPHAN else each.caller) != voter:
-                    # A request of somebody who is gone is lost with its callee, what else is left with its caller.
-                    now.append(each)
-            found = self._crashes[number, voter] = (self.wire_number(_in_order(now)), tuple(gone))
-        wire, steps = found
-        return Move("restart", CRASH, wire, ((voter, event), *steps), (event,))
-
-
-def _in_order(wire: Sequence[Exchange]) -> Wire:
-    """By connection; those whose caller is gone last."""
-    return tuple(sorted(wire, key=lambda each: (each.caller, each.callee, each.connection, each.phase == ORPHAN)))
+    def _crash(self, wire: int, index: int, event: Input) -> Move:
+        """A node dies. It starts again at once: one that is down for long is one that nothing reaches."""
+        now, steps = self.wires.without(wire, index)
+        return Move("restart", CRASH, now, ((index, event), *steps), (event,))

@@ -1,17 +1,17 @@
-"""One voter's corner of a state: the voter, its timers and its disk. Each is kept once, and so is each step from it.
+"""One node's corner of a state: the node, its timers and its disk. Each is kept once, and so is each step from it.
 
-Most interleavings repeat the same steps of a voter: what a *place* does with an input is worked out once, from the
-voter's own code, and looked up from then on. That is where the speed comes from.
+Most interleavings repeat the same steps of a node: what a *place* does with an input is worked out once, from the
+node's own code, and looked up from then on. That is where the speed comes from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from actors.log.batch import Batch
 from actors.node.api_versions import api_versions_response
-from actors.node.codec import decode, encode
+from actors.node.codec import encode
 from actors.node.effects import (
     AnyEffect,
     Append,
@@ -21,6 +21,7 @@ from actors.node.effects import (
     Close,
     Delete,
     DropHead,
+    Exit,
     Record,
     Replace,
     Reply,
@@ -35,36 +36,31 @@ from actors.node.events import (
     Chosen,
     Disconnected,
     Failed,
-    Invoked,
     Received,
-    Started,
     Synced,
     TimedOut,
 )
-from actors.node.messages import AnyMessage
-from actors.node.network_client import RECONNECT
+from actors.node.files import Files
+from actors.node.messages import AnyMessage, Api
 from actors.node.spec import NodeSpec
-from actors.quorum.follower_fetches import FETCH_BACKOFF
-from actors.quorum.quorum_state import role_name
-from actors.quorum.quorum_state_store import QUORUM_STATE_FILE, ElectionState, read_election_state
-from actors.quorum.raft_client import METADATA_LOG_FILE
-from actors.quorum.raft_state import BACKOFF
-from actors.quorum.roles import Candidate, Leader, Resigned
-from actors.trace.events import AnyTraceEvent, LogHw, LogTrunc, QRole, QVote
-from actors.versions import CONTROLLER_APIS
+from actors.trace.events import AnyTraceEvent
 from krift.v1.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from orchestrator.exploration.voter import APPEND, NOW_MS, VoterNode, normalise
 
-PAUSES = (BACKOFF, FETCH_BACKOFF, RECONNECT)
-"""Timers that end a pause after something failed. With a frozen clock a pause is over at once."""
+NOW_MS = 1_000
+"""The clock stands still."""
 
 Input = tuple[Any, ...]
-"""What happens to a voter: ("timer", name), ("synced", file), ("request", caller, connection, message),
+"""What happens to a node: ("timer", name), ("synced", file), ("request", caller, connection, message),
 ("orphan", ...) the same from a connection that is gone, ("answered", call, message), ("failed", call...),
-("gone", connection), ("append",), ("restart", (file, writes that survive)...)."""
+("gone", connection), ("restart", ...), or what its kind has besides."""
 
 Entry = tuple[int, int, int]
 """A batch: exclusive end, epoch, prefix hash at the end."""
+
+
+def entry_of(batch: Batch) -> Entry:
+    """A batch of a log."""
+    return (batch.end_offset, batch.epoch, batch.ph)
 
 
 class DiskFile(NamedTuple):
@@ -77,40 +73,17 @@ class DiskFile(NamedTuple):
 
 
 class Place(NamedTuple):
-    """``node``: the voter, encoded. ``timers``: those that are set, sorted."""
+    """``node``: the node, packed. ``timers``: those that are set, sorted."""
 
     node: bytes
     timers: tuple[str, ...]
     files: tuple[DiskFile, ...]
 
 
-class Facts(NamedTuple):
-    """What promises are judged by. ``voted``: id this voter knows it voted for in its epoch, -1 none. ``log`` and
-    ``durable``: the log as the voter has it, and as power loss would leave it. ``stored``: epoch on its disk.
-    ``waiting``: for its quorum-state to be synced."""
-
-    role: str
-    epoch: int
-    leading: bool
-    leader_id: int
-    voted: int
-    high_watermark: int
-    epoch_start: int
-    log: tuple[Entry, ...]
-    durable: tuple[Entry, ...]
-    stored: int
-    waiting: bool
-
-    @property
-    def end(self) -> int:
-        """Log end offset."""
-        return self.log[-1][0] if self.log else 0
-
-
 class Outcome(NamedTuple):
     """What a place does with an input. ``renamed``: old -> new numbers of its calls, where they changed; ``served``:
     the name it was given for the connection of a request; ``calls``: (peer, connection, call, message); ``replies``:
-    (connection, message). ``error``: a promise of one voter alone that was broken. ``marks``: what was seen.
+    (connection, message). ``error``: a promise of one node alone that was broken. ``marks``: what was seen.
     ``number``: of this outcome."""
 
     place: int
@@ -123,19 +96,78 @@ class Outcome(NamedTuple):
     number: int = -1
 
 
-class _Run:
-    """One way that a step goes; ``todo``: events that the voter is owed at once."""
+class Steps(Protocol):
+    """A node as the exploration drives it: see ``actors.node.contract.Node``. ``files``: of its writes."""
 
-    def __init__(self, node: VoterNode, timers: set[str], files: dict[str, DiskFile], todo: list[AnyEvent]) -> None:
+    files: Files
+
+    def step(self, now_ms: int, event: AnyEvent) -> list[AnyEffect]:
+        """Take one event."""
+
+
+NodeT = TypeVar("NodeT", bound=Steps)
+FactsT = TypeVar("FactsT")
+
+OfTimer = Literal["over", "kept", "ignored"]
+"""What becomes of a timer that is set: it fires at once, it may fire, or it never does."""
+
+
+class Kind(Protocol[NodeT, FactsT]):
+    """What the exploration has to know of a kind of nodes. ``apis``: what they serve; ``word``: what one is called."""
+
+    word: str
+    apis: tuple[Api, ...]
+
+    def new(self) -> NodeT:
+        """A node that nothing has happened to."""
+
+    def pack(self, node: NodeT) -> bytes:
+        """All of a node that can differ between two states."""
+
+    def unpack(self, index: int, packed: bytes) -> NodeT:
+        """Inverse of ``pack``, of the node with this index."""
+
+    def started(self, index: int, disk: dict[str, tuple[bytes, ...]], event: Input | None) -> list[AnyEvent]:
+        """The first events of an incarnation; ``event``: the restart, None for the first one."""
+
+    def surviving(self, files: dict[str, DiskFile], event: Input) -> dict[str, tuple[bytes, ...]]:
+        """What a restart leaves of the files."""
+
+    def events(self, event: Input) -> list[AnyEvent]:
+        """An input that only this kind has."""
+
+    def of_timer(self, name: str) -> OfTimer:
+        """What becomes of a timer."""
+
+    def normalise(self, node: NodeT) -> dict[int, int]:
+        """Bring a node into its normal form; returns old number -> new number of its calls."""
+
+    def settled(self, file: DiskFile, node: NodeT) -> DiskFile:
+        """A file in its normal form."""
+
+    def facts(self, node: NodeT, files: tuple[DiskFile, ...]) -> FactsT:
+        """What promises are judged by."""
+
+    def wrong(self, before: FactsT | None, after: FactsT) -> str:
+        """What one node breaks with a step; ``before`` None: it has just started. "" if nothing."""
+
+    def marks(self, records: list[AnyTraceEvent]) -> set[str]:
+        """What the events of a step show."""
+
+
+class _Run(Generic[NodeT]):
+    """One way that a step goes; ``todo``: events that the node is owed at once."""
+
+    def __init__(self, node: NodeT, timers: set[str], files: dict[str, DiskFile], todo: list[AnyEvent]) -> None:
         self.node, self.timers, self.files, self.todo = node, timers, files, todo
         self.calls: list[Call] = []
         self.replies: list[Reply] = []
         self.records: list[AnyTraceEvent] = []
         self.error = ""
 
-    def fork(self, value: Chosen) -> _Run:
-        """The same, with this number drawn."""
-        other = _Run(decode(encode(self.node), VoterNode), set(self.timers), dict(self.files), [value, *self.todo])
+    def fork(self, node: NodeT, value: Chosen) -> _Run[NodeT]:
+        """The same with a copy of the node, and this number drawn."""
+        other = _Run(node, set(self.timers), dict(self.files), [value, *self.todo])
         other.calls, other.replies, other.records = list(self.calls), list(self.replies), list(self.records)
         return other
 
@@ -157,19 +189,20 @@ class Messages:
         return found
 
 
-class Places:
-    """All places of all voters by number, and the steps between them. ``looking``: a voter that knows no leader looks
-    for it with a Fetch to whichever voter is drawn; else it waits to be told."""
+class Places(Generic[NodeT, FactsT]):
+    """All places of all nodes by number, and the steps between them. ``choosing``: numbers that a node asks for are
+    drawn; else it gets none."""
 
-    def __init__(self, specs: Sequence[NodeSpec], looking: bool) -> None:
+    def __init__(self, specs: Sequence[NodeSpec], kind: Kind[NodeT, FactsT], choosing: bool = False) -> None:
         self.messages = Messages()
         self.all: list[Place] = []
-        self.facts: list[Facts] = []
+        self.facts: list[FactsT] = []
         self.facts_number: list[int] = []
-        self._facts_numbers: dict[Facts, int] = {}
+        self._facts_numbers: dict[FactsT, int] = {}
         self._outcome_numbers: dict[Outcome, int] = {}
         self.specs = specs
-        self._looking = looking
+        self.kind = kind
+        self._choosing = choosing
         self._numbers: dict[Place, int] = {}
         self._steps: dict[tuple[int, int, Input], tuple[Outcome, ...]] = {}
 
@@ -178,31 +211,25 @@ class Places:
         """How many steps were worked out."""
         return len(self._steps)
 
-    def start(self, voter: int) -> tuple[Outcome, ...]:
-        """The first start of a voter, with an empty disk."""
-        return self._numbered(self._outcomes(self._started(voter, {}), "", None))
+    def start(self, index: int) -> tuple[Outcome, ...]:
+        """The first start of a node, with an empty disk."""
+        return self._numbered(self._outcomes(index, self._started(index, {}, None), "", None))
 
-    def step(self, voter: int, place: int, event: Input) -> tuple[Outcome, ...]:
+    def step(self, index: int, place: int, event: Input) -> tuple[Outcome, ...]:
         """What can come of an input: one outcome for each number that is drawn."""
-        key = (voter, place, event)
+        key = (index, place, event)
         found = self._steps.get(key)
         if found is None:
-            run, served = self._begin(voter, self.all[place], event)
-            before = None if event[0] == "restart" else self.facts[place]
-            found = self._outcomes(run, served, before)
-            if event[0] == "restart":
-                found = tuple(self._after_restart(outcome) for outcome in found)
-            found = self._steps[key] = self._numbered(found)
+            found = self._steps[key] = self._numbered(self._outcomes(*self._begun(index, place, event)))
         return found
 
-    def records(self, voter: int, place: int, event: Input | None) -> list[tuple[Outcome, list[AnyTraceEvent]]]:
+    def records(self, index: int, place: int, event: Input | None) -> list[tuple[Outcome, list[AnyTraceEvent]]]:
         """The same, with the trace events; None: the first start."""
         if event is None:
-            run, served, before = self._started(voter, {}), "", None
+            run, served, before = self._started(index, {}, None), "", None
         else:
-            run, served = self._begin(voter, self.all[place], event)
-            before = None if event[0] == "restart" else self.facts[place]
-        return [(self._outcome(done, served, before), done.records) for done in self._carry_out(run)]
+            _, run, served, before = self._begun(index, place, event)
+        return [(self._outcome(done, served, before), done.records) for done in self._carry_out(index, run)]
 
     # ---- inside ------------------------------------------------------------------------------------------
 
@@ -210,12 +237,15 @@ class Places:
         numbers = self._outcome_numbers
         return tuple(each._replace(number=numbers.setdefault(each, len(numbers))) for each in outcomes)
 
-    def _begin(self, voter: int, place: Place, event: Input) -> tuple[_Run, str]:
+    def _begun(self, index: int, place: int, event: Input) -> tuple[int, _Run[NodeT], str, FactsT | None]:
+        run, served = self._begin(index, self.all[place], event)
+        return index, run, served, None if event[0] == "restart" else self.facts[place]
+
+    def _begin(self, index: int, place: Place, event: Input) -> tuple[_Run[NodeT], str]:
         files = {file.name: file for file in place.files}
         if event[0] == "restart":
-            kept = {name: files[name].contents[survives][1] for name, survives in event[1:]}
-            return self._started(voter, kept), ""
-        run = _Run(decode(place.node, VoterNode), set(place.timers), files, [])
+            return self._started(index, self.kind.surviving(files, event), event), ""
+        run = _Run(self.kind.unpack(index, place.node), set(place.timers), files, [])
         served = ""
         match event:
             case ("timer", str(name)):
@@ -238,19 +268,19 @@ class Places:
                 run.todo = [Disconnected(name)]
                 run.timers = {timer for timer in run.timers if not timer.endswith("/" + name)}
             case _:
-                run.todo = [Invoked(APPEND, APPEND)]
+                run.todo = self.kind.events(event)
         return run, served
 
-    def _started(self, voter: int, disk: dict[str, tuple[bytes, ...]]) -> _Run:
-        files = {name: DiskFile(name, ((0, content),)) for name, content in disk.items() if content}
-        image = {name: list(content) for name, content in disk.items() if content}
-        return _Run(VoterNode(), set(), files, [Started(self.specs[voter], 0, image)])
+    def _started(self, index: int, disk: dict[str, tuple[bytes, ...]], event: Input | None) -> _Run[NodeT]:
+        left = {name: content for name, content in disk.items() if content}
+        files = {name: DiskFile(name, ((0, content),)) for name, content in left.items()}
+        return _Run(self.kind.new(), set(), files, self.kind.started(index, left, event))
 
-    def _outcomes(self, run: _Run, served: str, before: Facts | None) -> tuple[Outcome, ...]:
-        return tuple(dict.fromkeys(self._outcome(done, served, before) for done in self._carry_out(run)))
+    def _outcomes(self, index: int, run: _Run[NodeT], served: str, before: FactsT | None) -> tuple[Outcome, ...]:
+        return tuple(dict.fromkeys(self._outcome(done, served, before) for done in self._carry_out(index, run)))
 
-    def _carry_out(self, run: _Run) -> list[_Run]:
-        """Give a voter what it is owed, and carry out what it asks for."""
+    def _carry_out(self, index: int, run: _Run[NodeT]) -> list[_Run[NodeT]]:
+        """Give a node what it is owed, and carry out what it asks for."""
         open_runs, done = [run], []
         while open_runs:
             run = open_runs.pop()
@@ -258,7 +288,7 @@ class Places:
                 event = run.todo.pop(0)
                 try:
                     effects = run.node.step(NOW_MS, event)
-                except Exception as error:  # noqa: BLE001 any exception of a voter is a finding
+                except Exception as error:  # noqa: BLE001 any exception of a node is a finding
                     run.error = f"it stopped: {str(error) or type(error).__name__}"
                     break
                 drawn = 0
@@ -266,7 +296,9 @@ class Places:
                     drawn = max(drawn, self._take(run, effect))
                 if drawn:
                     choice = next(effect.name for effect in effects if isinstance(effect, Choose))
-                    open_runs += [run.fork(Chosen(choice, value)) for value in range(drawn)]
+                    packed = self.kind.pack(run.node)
+                    nodes = [self.kind.unpack(index, packed) for _ in range(drawn)]
+                    open_runs += [run.fork(node, Chosen(choice, value)) for value, node in enumerate(nodes)]
                     break
             else:
                 done.append(run)
@@ -275,15 +307,17 @@ class Places:
                 done.append(run)
         return done
 
-    def _take(self, run: _Run, effect: AnyEffect) -> int:
+    def _take(self, run: _Run[NodeT], effect: AnyEffect) -> int:
         """Carry out one effect. Returns how many numbers may be drawn, 0 if it is no draw (or it is not answered)."""
         match effect:
             case Record(event):
                 run.records.append(event)
-            case SetTimer(name) if name.startswith(PAUSES):
-                run.todo.append(TimedOut(name))
             case SetTimer(name):
-                run.timers.add(name)
+                of_timer = self.kind.of_timer(name)
+                if of_timer == "over":
+                    run.todo.append(TimedOut(name))
+                elif of_timer == "kept":
+                    run.timers.add(name)
             case CancelTimer(name):
                 run.timers.discard(name)
             case Write(name, number, operation):
@@ -302,25 +336,28 @@ class Places:
             case Reply():
                 run.replies.append(effect)
             case Choose(_, n):
-                return n if self._looking else 0
-            case Close():
-                raise AssertionError("a voter closes no connection of another one")
+                return n if self._choosing else 0
+            case Exit(_, detail):
+                run.error = f"it stopped: {detail}"
+            case Close(connection):
+                raise AssertionError(f"it closed the connection {connection}")
         return 0
 
     def _versions_of(self, peer: str, request: ApiVersionsRequest) -> ApiVersionsResponse:
         """A connection is made in the step that needs it."""
         spec = next(spec for spec in self.specs if spec.name == peer)
-        return api_versions_response(spec, CONTROLLER_APIS, request)
+        return api_versions_response(spec, self.kind.apis, request)
 
-    def _outcome(self, run: _Run, served: str, before: Facts | None) -> Outcome:
-        names = normalise(run.node)
-        files = tuple(_settled(run.files[name], run.node) for name in sorted(run.files))
-        place = Place(encode(run.node), tuple(sorted(run.timers)), files)
+    def _outcome(self, run: _Run[NodeT], served: str, before: FactsT | None) -> Outcome:
+        kind = self.kind
+        names = kind.normalise(run.node)
+        files = tuple(kind.settled(run.files[name], run.node) for name in sorted(run.files))
+        place = Place(kind.pack(run.node), tuple(sorted(run.timers)), files)
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self.all)
             self.all.append(place)
-            facts = facts_of(run.node, files)
+            facts = kind.facts(run.node, files)
             self.facts.append(facts)
             self.facts_number.append(self._facts_numbers.setdefault(facts, len(self._facts_numbers)))
         calls = tuple(
@@ -331,15 +368,8 @@ class Places:
             (reply.connection, self.messages.number(reply.response)) for reply in run.replies if reply.response
         )
         renamed = tuple((old, new) for old, new in sorted(names.items()) if old != new)
-        after = self.facts[number]
-        error = run.error or ("" if before is None else _stepped_back(before, after))
-        return Outcome(number, renamed, served, calls, replies, error, tuple(sorted(_marks(run.records))))
-
-    def _after_restart(self, outcome: Outcome) -> Outcome:
-        facts = self.facts[outcome.place]
-        if facts.epoch >= facts.stored:
-            return outcome
-        return outcome._replace(error=f"it started in epoch {facts.epoch}, and its disk has epoch {facts.stored}")
+        error = run.error or kind.wrong(before, self.facts[number])
+        return Outcome(number, renamed, served, calls, replies, error, tuple(sorted(kind.marks(run.records))))
 
 
 def _complete(files: dict[str, DiskFile], name: str) -> int:
@@ -371,77 +401,16 @@ def _written(file: DiskFile, number: int, operation: Append | Truncate | DropHea
     return file._replace(contents=(*contents, (number, new)))
 
 
-def _settled(file: DiskFile, node: VoterNode) -> DiskFile:
-    """Where no write waits for its Sync, their numbers begin again."""
-    if len(file.contents) > 1 or file.syncs or node.raft.queue:
-        return file
-    state = node.files.states.get(file.name)
+def numbered_anew(file: DiskFile, files: Files, content: tuple[bytes, ...]) -> DiskFile:
+    """A file of which no write waits for its Sync: their numbers begin again."""
+    state = files.states.get(file.name)
     if state is not None:
         state.written = state.syncing = 0
-    return file._replace(contents=((0, file.contents[0][1]),))
+    return file._replace(contents=((0, content),), syncs=())
 
 
 def _free_name(name: str, place: Place) -> str:
-    """A name for a connection that the voter does not remember from another one."""
+    """A name for a connection that the node does not remember from another one."""
     while f"{name}>".encode() in place.node or any(timer.endswith(f"{name}>") for timer in place.timers):
         name += "'"
     return f"{name}>"
-
-
-def facts_of(node: VoterNode, files: tuple[DiskFile, ...]) -> Facts:
-    """What promises are judged by."""
-    raft = node.raft
-    role = raft.quorum.role
-    me = raft.config.node_id
-    voted = getattr(role, "voted", None)
-    own = isinstance(role, Candidate | Leader | Resigned)
-    durable: tuple[Entry, ...] = ()
-    stored = ElectionState()
-    for file in files:
-        content = file.contents[0][1]
-        if file.name == METADATA_LOG_FILE:
-            durable = tuple(_entry(decode(entry, Batch)) for entry in content)
-        elif file.name == QUORUM_STATE_FILE and content:
-            stored = read_election_state(content[0])
-    return Facts(
-        role_name(role),
-        role.epoch,
-        isinstance(role, Leader) and role.started,
-        raft.quorum.leader_id,
-        me if own else -1 if voted is None else voted.id,
-        raft.log.high_watermark,
-        role.epoch_start if isinstance(role, Leader) else -1,
-        tuple(_entry(batch) for batch in raft.log.batches),
-        durable,
-        stored.epoch,
-        raft.quorum.waiting,
-    )
-
-
-def _entry(batch: Batch) -> Entry:
-    return (batch.end_offset, batch.epoch, batch.ph)
-
-
-def _stepped_back(before: Facts, after: Facts) -> str:
-    """What never goes back within an incarnation, and did."""
-    if after.epoch < before.epoch:
-        return f"its epoch went back from {before.epoch} to {after.epoch}"
-    if after.high_watermark < before.high_watermark:
-        return f"its high watermark went back from {before.high_watermark} to {after.high_watermark}"
-    return ""
-
-
-def _marks(records: list[AnyTraceEvent]) -> set[str]:
-    """What the events of a step show."""
-    marks = set()
-    for event in records:
-        match event:
-            case QVote(granted=granted, pre=pre):
-                marks.add(f"{'pre-vote' if pre else 'vote'} {'granted' if granted else 'refused'}")
-            case QRole(role=("resigned" | "candidate") as role):
-                marks.add("leader resigned" if role == "resigned" else "candidate")
-            case LogTrunc(reason="diverge"):
-                marks.add("divergence truncated")
-            case LogHw(role="leader"):
-                marks.add("committed")
-    return marks

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from orchestrator.exploration.cluster import Claim
-from orchestrator.exploration.place import Entry, Facts
+from orchestrator.exploration.cluster import Claim, State, Stepped
+from orchestrator.exploration.judge import Broken
+from orchestrator.exploration.place import Entry, Places
+from orchestrator.exploration.voter import VoterNode
+from orchestrator.exploration.voter_facts import Facts
+from orchestrator.exploration.wire import Move
 
 ELECTION_SAFETY = "one leader per epoch"
 ONE_VOTE = "one vote per epoch"
@@ -24,7 +28,7 @@ DURABLE_MAJORITY = "what is committed is on the disks of a majority"
 SOUND_MARK = "a high watermark is not above the log end"
 VOTER_SOUND = "a voter goes on, and forward"
 
-PROMISES: dict[str, str] = {
+QUORUM_PROMISES: dict[str, str] = {
     ELECTION_SAFETY: "Q1",
     ONE_VOTE: "Q2",
     VOTE_KEPT: "Q2",
@@ -53,13 +57,6 @@ class History(NamedTuple):
     leaders: tuple[tuple[int, int], ...]
     votes: tuple[tuple[int, int], ...]
     committed: tuple[Committed, ...]
-
-
-class Broken(NamedTuple):
-    """A promise that was broken, in one sentence."""
-
-    promise: str
-    sentence: str
 
 
 class Promises:
@@ -186,3 +183,68 @@ class Promises:
 
     def _name(self, voter_id: int) -> str:
         return self._names[self._ids.index(voter_id)] if voter_id in self._ids else str(voter_id)
+
+
+class QuorumJudge:
+    """See ``Judge``. ``epochs``: the highest one; what leads beyond it is left out."""
+
+    sound = VOTER_SOUND
+
+    def __init__(self, places: Places[VoterNode, Facts], epochs: int) -> None:
+        self._places = places
+        self._epochs = epochs
+        specs = places.specs
+        self._promises = Promises([spec.name for spec in specs], [spec.node_id for spec in specs])
+        self._alone: dict[tuple[int, int, int], Broken | None] = {}
+        self._pairs: dict[tuple[int, int], Broken | None] = {}
+        self._disks: dict[tuple[int, ...], Broken | None] = {}
+
+    def nothing_yet(self) -> History:
+        """The history of a cluster that has just been started."""
+        return self._promises.nothing_yet()
+
+    def noted(self, history: History, end: Stepped, all_facts: Sequence[Facts]) -> tuple[History | None, Broken | None]:
+        """The history after a move, None beyond the highest epoch; and what the move itself has broken."""
+        if any(facts.epoch > self._epochs for facts in all_facts):
+            return None, None
+        history, broken = self._promises.told(history, end.claims)
+        for voter, facts in enumerate(all_facts):
+            if broken is None:
+                history, broken = self._promises.noted(history, voter, facts)
+        return history, broken
+
+    def judged(self, state: State, move: Move, history: History) -> Broken | None:
+        """The first promise that a new state breaks."""
+        places, promises = self._places, self._promises
+        voters = len(places.specs)
+        if move.kind == "restart":
+            voter = move.steps[0][0]
+            if found := promises.restarted(voter, places.facts[state[voter]], history):
+                return found
+        numbers = tuple([places.facts_number[place] for place in state[:voters]])
+        for voter, number in enumerate(numbers):
+            key = (voter, number, state[-1])
+            if key not in self._alone:
+                self._alone[key] = promises.alone(voter, places.facts[state[voter]], history)
+            if found := self._alone[key]:
+                return found
+            for other in range(voter):
+                pair = (number, numbers[other])
+                if pair not in self._pairs:
+                    one, two = places.facts[state[voter]], places.facts[state[other]]
+                    self._pairs[pair] = promises.together(voter, other, one, two)
+                if found := self._pairs[pair]:
+                    return found
+        disks = (*numbers, state[-1])
+        if disks not in self._disks:
+            self._disks[disks] = promises.on_disks([places.facts[place] for place in state[:voters]], history)
+        return self._disks[disks]
+
+    def marks(self, before: History, after: History) -> list[str]:
+        """What a change of history shows."""
+        if len(after.leaders) <= len(before.leaders):
+            return []
+        marks = [("leader", "second leader", "third leader")[min(len(after.leaders), 3) - 1]]
+        if len({leader for _, leader in after.leaders}) > 1:
+            marks.append("leadership changed hands")
+        return marks

@@ -8,24 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
-from actors.quorum.quorum_state import ELECTION
-from actors.quorum.raft_state import CONNECTION
-from orchestrator.exploration.cluster import (
-    FREE,
-    QUORUM_STATE_SYNCED,
-    Claim,
-    Cluster,
-    Exchange,
-    Move,
-    State,
-    Stepped,
-    Used,
-)
-from orchestrator.exploration.models import Model
-from orchestrator.exploration.promises import VOTER_SOUND, Broken, History, Promises
+from orchestrator.exploration.cluster import Cluster, State, Step, Stepped, Used
+from orchestrator.exploration.judge import Broken
+from orchestrator.exploration.models import Model, explored
+from orchestrator.exploration.wire import FREE, Move
 
 NOTHING_USED: Used = (0, 0, 0, 0)
 LOOK_EVERY = 256
@@ -43,14 +33,6 @@ class Progress(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One move of a path: from where, what, and how it ended."""
-
-    before: State
-    move: Move
-    end: Stepped
-
-
 class Found(msgspec.Struct, frozen=True):
     """What a search came to. ``exhausted``: there is no other state within the budgets. ``reached``: what was seen ->
     (how often, on a way to a new state; moves to the first time). ``path``: to what was broken; ``opening``: what led
@@ -63,7 +45,7 @@ class Found(msgspec.Struct, frozen=True):
     interrupted: bool
     reached: dict[str, tuple[int, int]]
     seconds: float
-    voter_steps: int
+    node_steps: int
     broken: Broken | None
     opening: list[Step]
     path: list[Step]
@@ -75,16 +57,13 @@ class Search:
 
     def __init__(self, model: Model, tell: Callable[[Progress], None] = lambda _: None) -> None:
         self.model = model
-        self.cluster = Cluster(model.specs, model.fetching, model.looking, model.reduced)
-        self._promises = Promises(self.cluster.names, self.cluster.ids)
+        self.cluster: Cluster[Any, Any]
+        self.cluster, self._judge = explored(model)
         self._tell = tell
         self.stopped = False
-        self.histories: list[History] = []
-        self._history_numbers: dict[History, int] = {}
-        self._notes: dict[tuple[int, tuple[Claim, ...], tuple[int, ...]], tuple[int, Broken | None]] = {}
-        self._alone: dict[tuple[int, int, int], Broken | None] = {}
-        self._pairs: dict[tuple[int, int], Broken | None] = {}
-        self._disks: dict[tuple[int, ...], Broken | None] = {}
+        self.histories: list[Any] = []
+        self._history_numbers: dict[Any, int] = {}
+        self._notes: dict[tuple[Any, ...], tuple[int, Broken | None]] = {}
         self._openings: dict[State, list[Step]] = {}
         self._lefts: dict[Used, tuple[bool, ...]] = {}
         self.seen: dict[State, list[Used]] = {}
@@ -124,35 +103,24 @@ class Search:
     # ---- breadth first -----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        history = self._number(self._promises.nothing_yet())
+        history = self._number(self._judge.nothing_yet())
         for end in self.cluster.first():
-            state: State = (*end.places, end.wire, history)
-            self._openings[state] = []
-            if self.model.led:
-                state = self._led(state)
+            state: State = (*end.places, end.wire, end.control, history)
+            state, opening = self._opened(state)
+            self._openings[state] = opening
             if state not in self.seen:
                 self._add(state, NOTHING_USED, -1)
 
-    def _led(self, state: State) -> State:
-        """The state once the first voter was elected and all others follow it; their Fetches are on the way."""
-        none_left = (True, False, False, False)
-        elected = False
-        opening = self._openings[state]
-        while True:
-            for move in self.cluster.moves(state, none_left):
-                timer = not elected and move.steps == ((0, ("timer", ELECTION)),)
-                exchange = move.about[0] if move.kind in ("request", "response") else None
-                told = isinstance(exchange, Exchange) and exchange.connection == CONNECTION
-                if timer or told or move.steps[0][1] == QUORUM_STATE_SYNCED:
-                    end = next(self.cluster.ends(state, move))
-                    after, broken = self._noted(state, end)
-                    assert after is not None and broken is None
-                    opening.append(Step(state, move, end))
-                    state, elected = after, elected or timer
-                    break
-            else:
-                self._openings[state] = opening
-                return state
+    def _opened(self, state: State) -> tuple[State, list[Step]]:
+        """The state with which the search begins, and what led to it."""
+        opening: list[Step] = []
+        while (move := self.cluster.opening_move(state, opening)) is not None:
+            end = next(self.cluster.ends(state, move))
+            after, broken = self._noted(state, end)
+            assert after is not None and broken is None, broken
+            opening.append(Step(state, move, end))
+            state = after
+        return state, opening
 
     def _all(self, began: float) -> bool:
         begin = 0
@@ -215,64 +183,31 @@ class Search:
 
     # ---- judging -----------------------------------------------------------------------------------------
 
-    def _number(self, history: History) -> int:
+    def _number(self, history: Any) -> int:
         found = self._history_numbers.setdefault(history, len(self.histories))
         if found == len(self.histories):
             self.histories.append(history)
         return found
 
     def _noted(self, state: State, end: Stepped) -> tuple[State | None, Broken | None]:
-        """The state at the end of a move, None beyond the highest epoch; and what the move itself broke."""
+        """The state at the end of a move, None beyond the bounds; and what the move itself broke."""
         places = self.cluster.places
         if end.error:
-            return (*end.places, end.wire, state[-1]), Broken(VOTER_SOUND, f"{self.cluster.names[end.by]}: {end.error}")
+            wrong = Broken(self._judge.sound, f"{self.cluster.names[end.by]}: {end.error}")
+            return (*end.places, end.wire, end.control, state[-1]), wrong
         numbers = tuple([places.facts_number[place] for place in end.places])
-        key = (state[-1], end.claims, numbers)
+        key = (state[-1], end.claims, numbers, end.control)
         found = self._notes.get(key)
         if found is None:
-            found = self._notes[key] = self._note(state[-1], end)
-        history, broken = found
-        return (None if history < 0 else (*end.places, end.wire, history)), broken
-
-    def _note(self, history_number: int, end: Stepped) -> tuple[int, Broken | None]:
-        all_facts = [self.cluster.places.facts[place] for place in end.places]
-        if any(facts.epoch > self.model.epochs for facts in all_facts):
-            return -1, None
-        history, broken = self._promises.told(self.histories[history_number], end.claims)
-        for voter, facts in enumerate(all_facts):
-            if broken is None:
-                history, broken = self._promises.noted(history, voter, facts)
-        return self._number(history), broken
+            all_facts = [places.facts[place] for place in end.places]
+            history, broken = self._judge.noted(self.histories[state[-1]], end, all_facts)
+            found = self._notes[key] = (-1 if history is None else self._number(history), broken)
+        after = None if found[0] < 0 else (*end.places, end.wire, end.control, found[0])
+        return after, found[1]
 
     def _judged(self, state: State, move: Move) -> Broken | None:
         """The first promise that a new state breaks."""
-        places, promises, voters = self.cluster.places, self._promises, len(self.cluster.names)
-        if move.kind == "restart":
-            voter = move.steps[0][0]
-            if found := promises.restarted(voter, places.facts[state[voter]], self.histories[state[-1]]):
-                return found
-        numbers = [places.facts_number[place] for place in state[:voters]]
-        history = state[-1]
-        for voter, number in enumerate(numbers):
-            key = (voter, number, history)
-            if key not in self._alone:
-                facts = places.facts[state[voter]]
-                self._alone[key] = promises.alone(voter, facts, self.histories[history])
-            if found := self._alone[key]:
-                return found
-            for other in range(voter):
-                pair = (number, numbers[other])
-                if pair not in self._pairs:
-                    self._pairs[pair] = promises.together(
-                        voter, other, places.facts[state[voter]], places.facts[state[other]]
-                    )
-                if found := self._pairs[pair]:
-                    return found
-        disks = (*numbers, history)
-        if disks not in self._disks:
-            all_facts = [places.facts[place] for place in state[:voters]]
-            self._disks[disks] = promises.on_disks(all_facts, self.histories[history])
-        return self._disks[disks]
+        return self._judge.judged(state, move, self.histories[state[-1]])
 
     def _see(self, index: int, step: Step, after: State) -> None:
         """Note what was seen on the way from a state to a new one."""
@@ -280,11 +215,7 @@ class Search:
         if step.move.kind in MARK_OF_MOVE:
             marks.append(MARK_OF_MOVE[step.move.kind])
         if after[-1] != step.before[-1]:
-            before, now = self.histories[step.before[-1]], self.histories[after[-1]]
-            if len(now.leaders) > len(before.leaders):
-                marks.append(("leader", "second leader", "third leader")[min(len(now.leaders), 3) - 1])
-                if len({leader for _, leader in now.leaders}) > 1:
-                    marks.append("leadership changed hands")
+            marks += self._judge.marks(self.histories[step.before[-1]], self.histories[after[-1]])
         for mark in marks:
             self._reached[mark] += 1
             if mark not in self._first:
@@ -299,7 +230,7 @@ class Search:
         return opening, [*path, self._last]
 
     def way(self, mark: str) -> list[Step]:
-        """The shortest way to what was seen, from the first start of the voters."""
+        """The shortest way to what was seen, from the first start of the nodes."""
         _, index, step = self._first[mark]
         opening, path = self._way(index)
         return [*opening, *path, step]
@@ -324,14 +255,13 @@ class Search:
         )
 
 
-MARKS = (
-    *("leader", "second leader", "third leader", "leadership changed hands", "leader resigned", "candidate"),
-    *("vote granted", "vote refused", "pre-vote granted", "pre-vote refused", "committed", "divergence truncated"),
-    *("crash", "connection dropped", "request of one that gave up"),
-)
-"""What a search takes note of."""
-
-MARK_OF_MOVE = {"restart": "crash", "drop": "connection dropped", "orphan": "request of one that gave up"}
+MARK_OF_MOVE = {
+    "restart": "crash",
+    "drop": "connection dropped",
+    "orphan": "request of one that gave up",
+    "elected": "leadership moved",
+}
+"""Kind of a move -> what is seen with it."""
 
 
 @contextmanager

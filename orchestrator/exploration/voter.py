@@ -39,9 +39,6 @@ from actors.quorum.raft_client import RaftClient
 from krift.v1.message import Message
 from krift.v1.records import MetadataRecord, NoOpRecord
 
-NOW_MS = 1_000
-"""The clock stands still."""
-
 APPEND = "append"
 """Kind of the operation that has a leader append a record."""
 

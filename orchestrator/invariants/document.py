@@ -75,6 +75,8 @@ def entry(invariant: Invariant) -> str:
         lines.append(f"- **Vacuous** unless {values}")
     if invariant.of_groups:
         lines.append("- **Vacuous** where no consumer has a group")
+    if invariant.of_transactions:
+        lines.append("- **Vacuous** where no client has transactions")
     if invariant.promised_by:
         lines.append(f"- **Promised** only if this is on, but judged also if it is off: `{invariant.promised_by}`")
     if invariant.ghost:

@@ -127,6 +127,13 @@ from orchestrator.invariants.quorum.leadership import (
 from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
+from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
+from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
+from orchestrator.invariants.transactions.markers import MarkersAreAsDecided, WritesAreInOpenTransactions
+from orchestrator.invariants.transactions.offsets import OffsetsGoWithTransactions
+from orchestrator.invariants.transactions.progress import TransactionsEnd
+from orchestrator.invariants.transactions.unclean import NothingIsLeftOpen
+from orchestrator.invariants.transactions.visibility import CommittedAloneIsRead, LastStableOffsetIsRight
 
 AnyFold = Fold[Any]
 
@@ -167,6 +174,13 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         IdempotentWritesAppearOnce(),
         SequencesAreContiguous(),
         OldProducerEpochsAreFenced(),
+        MarkersAreAsDecided(),
+        CommittedAloneIsRead(),
+        LastStableOffsetIsRight(),
+        NothingIsLeftOpen(),
+        WritesAreInOpenTransactions(),
+        DecisionsAreCommittedFirst(),
+        OffsetsGoWithTransactions(),
         AcknowledgedIsNotLost(),
         OneOffsetOneValue(),
         DefiniteFailureStaysFailed(),
@@ -181,6 +195,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         LookupsMeanWhatTheySay(),
         TruncationIsSignalled(),
         NoSpuriousReset(),
+        OnlyDeliveredIsCommitted(),
         CommittedPositionsExist(),
         MemoryEqualsTheLog(),
     ]
@@ -221,12 +236,15 @@ def _keyed() -> list[AnyFold]:
         CommitsGoForwardInMetadataTime(),
         AcknowledgedCommitsAreFetched(),
         StaleMembersCannotCommit(),
-        OnlyDeliveredIsCommitted(),
         RemovedTopicsAreForgotten(),
         OneOwnerAtATime(),
         GenerationsMoveForward(),
         CoordinatorsWaitAsAsked(),
         GroupsGetTogether(),
+        AllOrNothing(),
+        StatesFollowTheRule(),
+        EndsAreAsAsked(),
+        TransactionsEnd(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),

@@ -36,28 +36,16 @@ def read_report(directory: CampaignDir) -> Report:
 
 
 def to_be_shown(report: Report, kept: Sequence[KeptRun]) -> list[KeptRun]:
-    """Kept runs that get a page: the first of each kind of failure, the most frequent first."""
+    """Kept runs that get a page: the failure that matters most, the first of each kind, the most frequent first."""
     firsts = {each.record.signature: each for each in reversed(kept)}
-    return [firsts[each.signature] for each in report.signatures if each.signature in firsts][:PAGES_MAX]
+    found = [firsts[each.signature] for each in report.signatures if each.signature in firsts][:PAGES_MAX]
+    worst = report.worst.kept if report.worst is not None else ""
+    return [*(each for each in kept if worst and each.directory.match(worst) and each not in found), *found]
 
 
 def headline(report: Report) -> tuple[str, Tone]:
-    """What it came to in a sentence, and its tone."""
-    failed = sum(each.runs for each in report.signatures)
-    if report.interrupted:
-        begin = f"Interrupted after {report.runs:,} of {some(report.asked, 'run')}"
-    else:
-        begin = some(report.runs, "run")
-    broken = [name for name, each in report.invariants.items() if each.violated_runs]
-    if failed:
-        told = f"{begin}: {failed:,} not as expected, in {some(len(report.signatures), 'way')}"
-    elif broken:
-        told = f"{begin}: all as expected; violated, as expected: {', '.join(broken)}"
-    else:
-        told = f"{begin}: nothing violated"
-    tones: dict[int, Tone] = {0: "held", 1: "violated"}
-    tone = tones.get(report.exit_code, "inconclusive")
-    return told, tone
+    """What it came to, line by line, as a terminal says it, and its tone."""
+    return "\n".join([f"Outcome: {campaign.outcome(report)}", *campaign.headlines(report)]), campaign.tone(report)
 
 
 def again(asked: Asked) -> str:
@@ -75,7 +63,7 @@ def again(asked: Asked) -> str:
 
 def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link: Link) -> Iterator[Block]:
     """All that a reader may want to know, what failed first."""
-    own = {campaign.FAILURES, campaign.NO_FAILURES, campaign.PROMISES, campaign.SUM}
+    own = {campaign.FAILURES, campaign.NO_FAILURES, campaign.PROMISES, campaign.SUM, campaign.OUTCOME}
     others = [block_of(section) for section in campaign.sections(report) if section.heading not in own][::-1]
     yield from (each for each in others if each.heading == campaign.MISMATCHES)
     yield _failures(report, kept, link)
@@ -98,7 +86,16 @@ def _failures(report: Report, kept: Sequence[KeptRun], link: Link) -> Block:
     )
     left = sum(not row[1].href for row in rows)
     before += [f"{some(left, 'kind')} of failure without a page."] if left else []
+    if report.worst is not None and report.worst.lost:
+        worst = next((link(each.directory) for each in kept if each.directory.match(report.worst.kept)), "")
+        told = f"the failure that lost most: {some(report.worst.lost, 'acknowledged record')}"
+        seed, command = Cell(str(report.worst.seed)), _again(report.worst.reproduce)
+        rows.insert(0, [Cell("1"), Cell(told, href=worst), seed, command])
     return Block("Failures", before, "", columns, rows)
+
+
+def _again(command: str) -> Cell:
+    return Cell(command, code=True)
 
 
 def _failure(each: Signature, kept: Sequence[KeptRun], link: Link) -> list[Cell]:
@@ -106,7 +103,7 @@ def _failure(each: Signature, kept: Sequence[KeptRun], link: Link) -> list[Cell]
     more = f" and {each.runs - len(each.seeds)} more" if each.runs > len(each.seeds) else ""
     seeds = ", ".join(map(str, each.seeds)) + more
     what = Cell(each.sentence or each.signature, href=href)
-    return [Cell(f"{each.runs:,}"), what, Cell(seeds), Cell(each.reproduce, code=True)]
+    return [Cell(f"{each.runs:,}"), what, Cell(seeds), _again(each.reproduce)]
 
 
 def _runs(directory: CampaignDir, kept: Sequence[KeptRun], link: Link) -> Block:

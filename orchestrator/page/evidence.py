@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from sys import intern
 
@@ -11,10 +12,12 @@ import msgspec
 from actors.trace.events import Stamped
 from orchestrator.page.lanes import at
 from orchestrator.page.model import Arrow, Break, Mark
+from orchestrator.report.headline import most_excused
+from orchestrator.report.losses import ACKNOWLEDGED, LOSSES
 from orchestrator.story.events_in_words import in_words
 from orchestrator.story.moments import Step
 from orchestrator.trace.ids import Place, id_of, place_of
-from orchestrator.verdict import Verdict
+from orchestrator.verdict import Excuse, Verdict
 
 ARROWS_MAX = 6
 """Messages that are followed back from a violation's evidence, for each of the events that prove it."""
@@ -22,6 +25,8 @@ STEPS_MAX = 600
 """Events of a node that are passed over at most on the way to the last message that reached it."""
 SHOWN_MAX = 40
 """Violations that are drawn, over all promises."""
+EXCUSED_MAX = 12
+"""Promises that gave way of which the first break is drawn, and losses of records."""
 
 
 class _Life(msgspec.Struct):
@@ -39,7 +44,10 @@ class Evidence:
     def __init__(self, verdict: Verdict) -> None:
         self._verdict = verdict
         self._shown = _shown(verdict)
+        excused = [(_named(each.id, excuse), excuse) for each in most_excused(verdict) for excuse in each.excuses]
+        self._excused = excused[:EXCUSED_MAX]
         proofs = [name for _, _, proofs, causes in self._shown for name in (*proofs, *causes)]
+        proofs += [name for _, excuse in self._excused for name in excuse.events]
         self._wanted = {place for place in map(place_of, proofs) if place is not None}
         self._found: dict[str, Stamped] = {}
         self._lives: dict[tuple[str, int], _Life] = {}
@@ -60,14 +68,39 @@ class Evidence:
             self._found[event.id] = event
 
     @property
-    def left(self) -> int:
-        """How many violations, in words of their own, are not drawn."""
-        kept = sum(len(each.violations) for each in self._verdict.invariants)
-        return kept - len(self._shown)
+    def left_out(self) -> list[str]:
+        """Sentences on the violations that have no tick."""
+        drawn = Counter(name for name, *_ in self._shown)
+        return [
+            f"ticks for the first {drawn[each.id]:,} of {each.violated:,} violations of {each.id}"
+            for each in self._verdict.invariants
+            if each.violated > drawn[each.id]
+        ]
+
+    def first(self, zero_us: int) -> list[float]:
+        """The moments that a reader has to see: of each promise the first break, with what proves it or led to it, and
+        each loss of records; what is excused where nothing else is to be seen."""
+        gone = [each.at_us for one in self._verdict.invariants for each in one.gone]
+        found = [at_us for at_us in gone if at_us is not None]
+        for each in self._verdict.invariants:
+            if each.violations and each.first_us is not None:
+                found.append(each.first_us)
+                found += [step.at_us for step in each.violations[0].path]
+                proofs = (self._found[name] for name in each.violations[0].events if name in self._found)
+                found += [event.wall - zero_us for event in proofs]
+        found = found or [excuse.at_us for _, excuse in self._excused if excuse.at_us is not None]
+        return [at_us / 1_000_000 for at_us in found]
 
     def breaks(self, end: float) -> list[Break]:
-        """Each violation that is drawn, by time. ``end``: where those stand that have no time."""
+        """Each violation that is drawn, and what was excused or missing, by time. ``end``: where those stand that have
+        no time."""
         found = [Break(name, moment, key, sentence) for name, moment, key, sentence in self._moments(end)]
+        for name, excuse in self._excused:
+            if excuse.at_us is not None:
+                found.append(Break(name, excuse.at_us / 1_000_000, excuse.key, excuse.sentence, True))
+            if excuse.regained_us is not None:
+                back_us, how = excuse.regained_us, excuse.regained_how
+                found.append(Break("records back", back_us / 1_000_000, excuse.key, how, True))
         return sorted(found, key=lambda each: (each.at, each.promise))
 
     def _moments(self, end: float) -> Iterator[tuple[str, float, str, str]]:
@@ -86,6 +119,11 @@ class Evidence:
                 for event in (self._found[each] for each in told if each in self._found):
                     mark = Mark(name, at(event.wall, zero_us), event.node, in_words(event), event.id, proof)
                     found.setdefault((name, event.id), mark)
+        for name, excuse in self._excused:
+            for event in (self._found[one] for one in excuse.events if one in self._found):
+                told = in_words(event)
+                mark = Mark(name, at(event.wall, zero_us), event.node, told, event.id, True, True)
+                found.setdefault((name, event.id), mark)
         for each in self._verdict.invariants:
             for step in each.violations[0].path if each.violations else []:
                 found.setdefault((each.id, step.event), _on_the_way(each.id, step))
@@ -128,6 +166,12 @@ class Evidence:
         told = f"sent after {types[0]} {id_of(sent)}, led {received[0]} to {types[1]} {id_of(received)}"
         text = f"a message of {sent[0]}, {told}"
         return Arrow(name, at(walls[0], zero_us), sent[0], at(walls[1], zero_us), received[0], text)
+
+
+def _named(invariant: str, excuse: Excuse) -> str:
+    """How a break that a rule excuses is called: ``P4 excused``; records that are gone by what they are."""
+    lost = invariant == ACKNOWLEDGED and excuse.rule in LOSSES
+    return "records lost" if lost and not excuse.regained else "records missing" if lost else f"{invariant} excused"
 
 
 def _on_the_way(name: str, step: Step) -> Mark:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from actors.trace.events import (
+    AdminInvoke,
     CtlFault,
     CtlPhase,
     LinkRuleChange,
@@ -23,10 +24,15 @@ from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
 from chaos.faults.process import NodePause
 from orchestrator.page.model import Bar, Lane, Style
+from orchestrator.story.requests import asked_for
 from orchestrator.story.words import fault_words
 
 ALONE_MAX = 12
 """With more faults than these all of a kind share a lane."""
+TITLE_MAX = 40
+"""A longer title of a fault only has its kind: the bar has the whole."""
+
+REQUESTS = "request"
 
 DOWN = {
     "clean": "shut down",
@@ -68,6 +74,10 @@ class NodeLanes:
         self.phases: dict[str, int] = {}
         self.faults: dict[str, tuple[str, list[Stretch]]] = {}
         self.nodes: dict[str, list[Stretch]] = {}
+        self._requests: list[tuple[str, Stretch]] = []
+        """Of which nobody has said so far what they ask for."""
+        self._asked: list[str] = []
+        """Words for requests that are still to come."""
         self.roles: dict[str, str] = {}
         self._open: dict[tuple[str, str], Stretch] = {}
         self._leading: dict[str, dict[str, int]] = {}
@@ -82,11 +92,16 @@ class NodeLanes:
         """Faults in the order in which they began, then nodes as the run names them."""
         if len(self.faults) <= ALONE_MAX:
             for name, (kind, stretches) in self.faults.items():
-                yield Lane(f"{name} {kind}", "faults", [each.bar(zero_us, last_us) for each in stretches])
+                whole = stretches[0].hover if stretches else ""
+                requests = _are_requests(stretches)
+                short = f"{name} {REQUESTS if requests else kind}"
+                long = f"{short} of an operator" if requests else short
+                title = whole if 0 < len(whole) <= TITLE_MAX else long
+                yield Lane(title, "faults", [each.bar(zero_us, last_us) for each in stretches], short=short)
         else:
             kinds: dict[str, list[Stretch]] = {}
             for kind, stretches in self.faults.values():
-                kinds.setdefault(kind, []).extend(stretches)
+                kinds.setdefault(REQUESTS if _are_requests(stretches) else kind, []).extend(stretches)
             for kind, stretches in kinds.items():
                 yield Lane(kind, "faults", [each.bar(zero_us, last_us) for each in stretches])
         for node, stretches in self.nodes.items():
@@ -152,9 +167,12 @@ class NodeLanes:
         paused = body.kind in kinds_of(NodePause)
         if body.phase == "start":
             style: Style = "request" if body.targets == [ADMIN] else "fault"
-            stretch = Stretch(style, event.wall, "", fault_words(body))
+            words = fault_words(body) if style == "fault" else f"{body.fault} {REQUESTS} of an operator"
+            stretch = Stretch(style, event.wall, words.removeprefix(f"{body.fault} "), words)
             if style == "request":
                 stretch.end_us = event.wall
+                self._requests.append((body.fault, stretch))
+                self._name_requests()
             self.faults.setdefault(body.fault, (body.kind, []))[1].append(stretch)
         elif body.fault in self.faults:
             self.faults[body.fault][1][-1].end_us = event.wall
@@ -163,6 +181,18 @@ class NodeLanes:
             if body.phase == "start":
                 words = f"paused by {body.fault}"
                 self._begin(node, f"pause {body.fault}", Stretch("paused", event.wall, "paused", words))
+
+    def asks(self, event: Stamped, body: AdminInvoke) -> None:
+        """What an operator's request, which the driver calls by its kind alone, asks for."""
+        self._asked.append(asked_for(body))
+        self._name_requests()
+
+    def _name_requests(self) -> None:
+        """Requests are made in the order in which they are scheduled."""
+        while self._requests and self._asked:
+            name, stretch = self._requests.pop(0)
+            stretch.label = self._asked.pop(0)
+            stretch.hover = f"{name} {stretch.label}"
 
     def rule(self, event: Stamped, body: LinkRuleChange) -> None:
         """Messages of some nodes that do not get through to others. Cut off are the fewer: with one broker cut off from
@@ -197,7 +227,12 @@ class NodeLanes:
             stretch.end_us = us
 
 
+def _are_requests(stretches: Sequence[Stretch]) -> bool:
+    return bool(stretches) and all(each.style == "request" for each in stretches)
+
+
 _TAKE: dict[type[TraceEvent], Callable[[NodeLanes, Stamped, Any], None]] = {
+    AdminInvoke: NodeLanes.asks,
     RunMeta: NodeLanes.meta,
     CtlPhase: NodeLanes.phase,
     NodeUp: NodeLanes.up,

@@ -25,12 +25,14 @@ Style = Literal[
     "ok",
     "fail",
     "unknown",
+    "refused",
     "open",
 ]
 """How a bar is drawn. Of nodes: up, down, leads (a partition, or the quorum), votes (a candidate), paused, cut (off
 from others). fault, request (of an operator). Of replicas: leader, unclean (a leader
 by an unclean election), isr, out (of it). Of operations: waits (from the
-call to the return), and its return as ok, fail or unknown; open (it never returned)."""
+call to the return), and its return as ok, fail or unknown; refused (an error that the client tries again after); open
+(it never returned)."""
 
 
 class Bar(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -47,13 +49,15 @@ class Bar(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Lane(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A row of the timeline. node, tp: whom it is about, "" if nobody in particular."""
+    """A row of the timeline. node, tp: whom it is about, "" if nobody in particular. short: its title where there is
+    little room, "" if it has no other one."""
 
     title: str
     group: Group
     bars: list[Bar]
     node: str = ""
     tp: str = ""
+    short: str = ""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -66,17 +70,30 @@ class Series(msgspec.Struct, frozen=True):
     y: list[int]
 
 
-class Break(msgspec.Struct, frozen=True):
-    """The first time that a promise was broken in these words."""
+class Turn(msgspec.Struct, frozen=True):
+    """What happened to a replica's log: a truncation, an empty disk, a leader that takes over. y: its log end then."""
+
+    tp: str
+    node: str
+    kind: Literal["truncates", "empty", "leads"]
+    at: float
+    y: int
+    text: str
+
+
+class Break(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The first time that a promise was broken in these words. excused: where a rule allows it."""
 
     promise: str
     at: float
     key: str
     sentence: str
+    excused: bool = False
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """An event that proves a violation, or led to it. proof: whether it is one of those that prove it."""
+class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An event that proves a violation, or led to it. proof: whether it is one of those that prove it. excused: what it
+    proves is excused."""
 
     promise: str
     at: float
@@ -84,6 +101,7 @@ class Mark(msgspec.Struct, frozen=True):
     text: str
     event: str
     proof: bool
+    excused: bool = False
 
 
 class Arrow(msgspec.Struct, frozen=True):
@@ -99,12 +117,14 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """All that is drawn. begin, end: of the trace. opens: where the picture begins at first. phases: name -> when it
-    began. events: of the trace. left_out: sentences on what is not drawn, or not one by one."""
+    """All that is drawn. begin, end: of the trace. opens, closes: what the picture shows at first. phases: name -> when
+    it began. events: of the trace. bands: when any fault goes on. turns: of replicas' logs, by time. left_out:
+    sentences on what is not drawn, or not one by one."""
 
     begin: float
     end: float
     opens: float
+    closes: float
     phases: dict[str, float]
     events: int
     lanes: list[Lane]
@@ -112,4 +132,6 @@ class Timeline(msgspec.Struct, frozen=True):
     breaks: list[Break]
     marks: list[Mark]
     arrows: list[Arrow]
+    bands: list[tuple[float, float]]
+    turns: list[Turn]
     left_out: list[str]

@@ -12,6 +12,7 @@ from actors.trace.events import (
     AdminReturn,
     CommitInvoke,
     CommittedInvoke,
+    ErrorSeen,
     ListInvoke,
     ListReturn,
     OpInvoke,
@@ -52,7 +53,12 @@ class Operations:
 
     def __call__(self, event: Stamped) -> None:
         body = event.body
-        if isinstance(body, OpInvoke):
+        if isinstance(body, ErrorSeen):
+            by = f" from {body.broker}" if body.broker else ""
+            told = f"{error_name(body.error)}{by}: the client tries again"
+            refusal = _Done(event.wall, event.wall, "refused", body.api, body.tp, told)
+            self._done.setdefault(event.node, []).append(refusal)
+        elif isinstance(body, OpInvoke):
             self._open[event.node, body.op] = _Begun(event.wall, _what(body), event.tp)
         elif isinstance(body, OpReturn):
             begun = self._open.pop((event.node, body.op), None)
@@ -77,8 +83,8 @@ class Operations:
 def _bars(done: _Done, zero_us: int) -> Iterator[Bar]:
     start, end = at(done.start_us, zero_us), at(done.end_us, zero_us)
     hover = f"{done.what}: {done.told}"
-    if done.style == "open":
-        yield Bar("open", start, end, "", hover, done.tp)
+    if done.style in ("open", "refused"):
+        yield Bar(done.style, start, end, "", hover, done.tp)
         return
     if end > start:
         yield Bar("waits", start, end, "", hover, done.tp)

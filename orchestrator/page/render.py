@@ -13,11 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from chaos.words import times
+from orchestrator.invariants.folds.fold import Status
 from orchestrator.page.blocks import Block, Tone
 from orchestrator.page.model import Timeline
 from orchestrator.report.console import printable
-from orchestrator.report.headline import headlines
-from orchestrator.report.text import MEANINGS, STYLES, conclusion, outcome, remark, title
+from orchestrator.report.headline import caught, headlines, most_excused, tone
+from orchestrator.report.rules import in_full
+from orchestrator.report.text import LEFT_OUT, MEANINGS, badness, conclusion, outcome, remark, title
 from orchestrator.run_dir import Manifest
 from orchestrator.story.words import clock, seconds
 from orchestrator.verdict import Verdict
@@ -28,13 +30,16 @@ TEMPLATES = "templates"
 FIRST_MAX = 4
 """Violations that stand above all else, one of each promise."""
 
+RANKS: tuple[Status, ...] = ("violated", "inconclusive", "excused", "held", "vacuous")
+"""Statuses in the table of promises: first what did not simply hold."""
+
 LEGEND = (
     ("up", "up"),
     ("down", "down"),
     ("leads", "leads a partition, or the quorum"),
     ("votes", "asks for votes"),
     ("paused", "paused"),
-    ("cut", "cut off from others"),
+    ("cut", "cut off from others: point at it to see from whom"),
     ("fault", "fault"),
     ("request", "an operator's request"),
     ("leader", "leader of the partition"),
@@ -45,27 +50,36 @@ LEGEND = (
     ("ok", "its return: it succeeded"),
     ("fail", "it failed"),
     ("unknown", "its outcome is unknown"),
+    ("refused", "an error after which the client tries again"),
     ("open", "it never returned"),
     ("bad", "violation, its evidence and the messages that led to it"),
+    ("warn", "excused break, and its evidence"),
 )
 """Style -> what it means."""
+HATCHED = ("down", "paused")
+"""Styles that are drawn with a pattern."""
 
 
 def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no_timeline: str = "") -> str:
     """The page of a run. ``no_timeline``: why there is none, if there is none."""
-    ranks = list(STYLES)
+    ranks = list(RANKS)
     promises = sorted(verdict.invariants, key=lambda each: ranks.index(each.status))
     statuses = [each.status for each in promises]
     broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
-    broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
+    broken.sort(key=badness)
     return _environment().get_template("run.html.j2").render(
         title=printable(title(verdict)),
         verdict=verdict,
         manifest=manifest,
         headlines=headlines(verdict),
         outcome=outcome(verdict),
+        tone=_tone(verdict),
+        tone_of=tone,
         first=[(each.id, each.violations[0]) for each in broken if each.violations][:FIRST_MAX],
         broken=broken,
+        excused=most_excused(verdict),
+        rule_in_words=in_full,
+        left_out=LEFT_OUT.fullmatch,
         promises=promises,
         counts=[(status, statuses.count(status)) for status in dict.fromkeys(statuses)],
         conclusion=conclusion(verdict),
@@ -73,11 +87,19 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
         remark=remark,
         times=times,
         legend=LEGEND,
+        hatched=HATCHED,
         timeline=timeline,
         no_timeline=no_timeline,
         data=_as_json(timeline),
         library="" if timeline is None else library(),
     )  # fmt: skip
+
+
+def _tone(verdict: Verdict) -> Status:
+    """The status in whose colour the outcome of a run stands."""
+    if verdict.unexpected and not caught(verdict):
+        return "violated"
+    return "held" if verdict.expected or verdict.unexpected else "inconclusive"
 
 
 def blocks_page(

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator
 import msgspec
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import LogAppend, LogHw, LogTrunc, PartAssume, PartChange, PartRemove, Stamped
+from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeUp, PartAssume, PartChange, PartRemove, Stamped
 from orchestrator.page.lanes import Stretch, at
-from orchestrator.page.model import Lane, Series, Style
+from orchestrator.page.model import Lane, Series, Style, Turn
 from orchestrator.page.thinning import steps
-from orchestrator.story.words import CAUSES, brokers
+from orchestrator.story.words import CAUSES, brokers, truncation
 
 PARTITIONS_MAX = 24
 """Partitions that a page has; it first shows those that matter most."""
@@ -21,6 +21,8 @@ POINTS_MAX = 40_000
 """Points of all lines of a page."""
 LINE_MAX = 1_600
 """Points of a line: more than that no screen shows."""
+TURNS_MAX = 200
+"""Turns of logs that a page has, the first of the run."""
 
 
 class _Line(msgspec.Struct):
@@ -43,6 +45,7 @@ class Replicas:
         """Partition -> the leader epoch that an unclean election began last."""
         self._ends: dict[tuple[str, str], _Line] = {}
         self._watermarks: dict[tuple[str, str], _Line] = {}
+        self._turns: list[tuple[int, Turn]] = []
 
     def __call__(self, event: Stamped) -> None:
         body = event.body
@@ -54,9 +57,17 @@ class Replicas:
                 self._line(self._ends, body.tp, event.node).add(event.wall, body.log_end)
             case LogTrunc():
                 self._line(self._ends, body.tp, event.node).add(event.wall, body.to)
+                if body.was > body.to:
+                    self._turn(event, Turn(body.tp, event.node, "truncates", 0, body.to, truncation(event.node, body)))
             case PartAssume():
                 self._line(self._ends, body.tp, event.node).add(event.wall, body.log_end)
                 self._line(self._watermarks, body.tp, event.node).add(event.wall, body.high_watermark)
+                if body.role == "leader" and body.leader_epoch > 0:
+                    ends = f"log end {body.log_end:,}, high watermark {body.high_watermark:,}"
+                    told = f"{event.node} becomes leader of {body.tp} in leader epoch {body.leader_epoch} ({ends})"
+                    self._turn(event, Turn(body.tp, event.node, "leads", 0, body.log_end, told))
+            case NodeUp(wiped=True):
+                self._empty(event)
             case PartChange():
                 self._change(event.wall, body)
             case PartRemove():
@@ -98,6 +109,28 @@ class Replicas:
             x = [at(each, zero_us) for each in us]
             found.append(Series(tp, node, "log end" if what == "log end" else "high watermark", x, offsets))
         return found, left
+
+    def turns(self, tps: Collection[str], zero_us: int) -> tuple[list[Turn], int]:
+        """Turns of these partitions' logs after time 0, but for the metadata log's, and how many were left out."""
+        every = [
+            msgspec.structs.replace(turn, at=at(us, zero_us))
+            for us, turn in self._turns
+            if turn.tp in tps and us >= zero_us and turn.tp != METADATA_PARTITION
+        ]
+        return every[:TURNS_MAX], max(0, len(every) - TURNS_MAX)
+
+    def _turn(self, event: Stamped, turn: Turn) -> None:
+        self._turns.append((event.wall, turn))
+
+    def _empty(self, event: Stamped) -> None:
+        """A disk that is empty has no log any more."""
+        for lines in (self._ends, self._watermarks):
+            for (tp, node), line in lines.items():
+                if node != event.node:
+                    continue
+                line.add(event.wall, 0)
+                if lines is self._ends:
+                    self._turn(event, Turn(tp, node, "empty", 0, 0, f"{node} starts with an empty disk"))
 
     def _line(self, lines: dict[tuple[str, str], _Line], tp: str, node: str) -> _Line:
         line = lines.get((tp, node))

@@ -26,6 +26,12 @@ LONG_START, SHORT_START = 0.15, 0.05
 """If it took more than the first share of the time after time 0 to come there, the picture has the second of it."""
 
 
+AROUND, AROUND_MIN = 0.1, 0.02
+"""What is shown before and after the evidence, in shares of it, and at least in shares of the whole."""
+ZOOMED_MAX = 0.8
+"""If the evidence takes a larger share of the whole than this, all is shown at first."""
+
+
 def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     """The timeline of a trace, whose events come in order, with the violations of its verdict."""
     nodes, replicas, operations, evidence = NodeLanes(), Replicas(), Operations(), Evidence(verdict)
@@ -38,23 +44,28 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
             take(event)
     zero_us = first_us if nodes.zero_us is None else nodes.zero_us
     broken = {violation.key for each in verdict.invariants for violation in each.violations}
+    broken |= {excuse.key for each in verdict.invariants for excuse in each.excuses}
     tps = replicas.chosen(broken)
     left_out = _few(len(replicas.partitions) - len(tps), "partition", "those that changed least")
     begin, end = at(first_us, zero_us), at(last_us, zero_us)
     marks, breaks = evidence.marks(zero_us), evidence.breaks(end)
-    opens = _opens(begin, end, [*(mark.at for mark in marks), *(each.at for each in breaks)])
-    room = _Room(end - opens, sorted({mark.at for mark in marks if mark.proof}))
+    whole = (_opens(begin, end, [*(mark.at for mark in marks), *(each.at for each in breaks)]), end)
+    opens, closes = _near(whole, evidence.first(zero_us))
+    room = _Room(closes - opens, sorted({mark.at for mark in marks if mark.proof}))
     drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
     left_out += said
     lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], room)
     left_out += said
     series, points = replicas.series(tps, zero_us)
+    turns, untold = replicas.turns(tps, zero_us)
+    left_out += _few(untold, "turn", "of replicas' logs, the last ones")
     left_out += _few(points, "point", "of lines of offsets, between a stretch's least and greatest")
-    left_out += _few(evidence.left, "violation", "in other words or numbers than those that are marked")
+    left_out += evidence.left_out
     return Timeline(
         begin=begin,
         end=end,
         opens=opens,
+        closes=closes,
         phases={name: at(us, zero_us) for name, us in nodes.phases.items()},
         events=number,
         lanes=lanes,
@@ -62,6 +73,8 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
         breaks=breaks,
         marks=marks,
         arrows=evidence.arrows(zero_us),
+        bands=_bands(lanes),
+        turns=turns,
         left_out=left_out,
     )
 
@@ -72,6 +85,29 @@ def _opens(begin: float, end: float, telling: Sequence[float]) -> float:
     if -begin <= LONG_START * end:
         return begin
     return max(begin, min([0.0, *telling]) - SHORT_START * end)
+
+
+def _near(whole: tuple[float, float], telling: Sequence[float]) -> tuple[float, float]:
+    """The stretch that is shown at first: from just before the first moment that a reader has to see to just after the
+    last; all of it where that would not be much more."""
+    if not telling:
+        return whole
+    first, last = min(telling), max(telling)
+    room = max(AROUND * (last - first), AROUND_MIN * (whole[1] - whole[0]))
+    opens, closes = max(whole[0], first - room), min(whole[1], last + room)
+    return (opens, closes) if closes - opens <= ZOOMED_MAX * (whole[1] - whole[0]) else whole
+
+
+def _bands(lanes: Iterable[Lane]) -> list[tuple[float, float]]:
+    """When any fault goes on, however many do: tints that lie on each other hide what is drawn on them."""
+    found: list[tuple[float, float]] = []
+    faults = sorted((bar.start, bar.end) for lane in lanes for bar in lane.bars if bar.style == "fault")
+    for start, end in faults:
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
 
 
 class _Room(msgspec.Struct, frozen=True):

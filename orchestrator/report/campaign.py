@@ -8,19 +8,29 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from chaos.words import some
+from actors.defects.catalogue import DEFECTS
+from chaos.words import ordinal, some, times
 from orchestrator.campaigns.summary import InvariantTally, Report
+from orchestrator.invariants.folds.fold import Status
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
+from orchestrator.invariants.hygiene.vacuity import NothingVacuous
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.console import Page, printable
+from orchestrator.report.losses import ACKNOWLEDGED, LOSSES
 from orchestrator.report.markdown import table
-from orchestrator.report.text import STYLES
+from orchestrator.report.text import STYLES, print_verdict
+from orchestrator.verdict import Verdict
 
 BAD = STYLES["violated"]
 GOOD = STYLES["held"]
 KEPT_SHOWN = 1
+BRIEFLY = 5
+"""Kinds of failures, and doubts, that are shown in brief."""
+TITLES_MAX = 20
+"""Promises that nothing tested, with their titles, in brief."""
 
 FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
-PROMISES, SUM = "Promises", "Sum"
+PROMISES, SUM, OUTCOME = "Promises", "Sum", "Outcome"
 MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, ALTHOUGH DECLARED UNTESTED"
 DOUBTFUL = (NEVER, BELIED)
 """Headings of what makes a campaign undecided."""
@@ -61,20 +71,55 @@ def sections(report: Report) -> Iterator[Section]:
         yield _known(report)
     yield _signatures(report)
     if report.kept.mismatches:
-        lines = ["This is a bug of Krift. Do not trust its verdicts before it is fixed:"]
-        yield Section(MISMATCHES, before=[*lines, *report.kept.mismatches], style=BAD)
+        yield _mismatches(report)
+    yield Section(OUTCOME, before=[outcome(report), *headlines(report)], style=_style(report))
     yield Section(SUM, before=list(conclusion(report)))
 
 
-def print_campaign(page: Page, report: Report) -> None:
-    """On a page."""
-    for section in sections(report):
-        page.say(section.heading, "bold")
-        for line in section.before:
-            page.say(line, section.style)
-        if section.columns:
-            page.show(_table(section))
+def brief(report: Report) -> Iterator[Section]:
+    """What a reader needs first, on a screen: ``sections`` has all."""
+    yield Section(OUTCOME, before=[outcome(report), *headlines(report)], style=_style(report))
+    yield _sources(report)
+    if report.doubts:
+        doubts = [(f"{runs:,}", doubt) for doubt, runs in [*report.doubts.items()][:BRIEFLY]]
+        yield Section("Doubts, the most frequent", (">runs", "what is undecided"), doubts)
+    if report.vacuous:
+        yield Section(NEVER, before=_vacuous(report, TITLES_MAX).before, style=STYLES["inconclusive"])
+    if report.belied:
+        yield Section(BELIED, before=["X9 is violated:", *report.belied], style=STYLES["inconclusive"])
+    if report.known:
+        yield _known(report)
+    if rows := [row for row in _promises(report) if report.invariants[row[0]].violated_runs]:
+        columns = ("promise", ">violated", ">held", ">tested", "what is promised")
+        told = [(name, violated, held, tested, title) for name, tested, held, violated, *_, title in rows]
+        yield Section("Promises that were violated, in how many runs", columns, told)
+    yield Section(NO_FAILURES, before=list(_failures(report)))
+    if report.kept.mismatches:
+        yield _mismatches(report)
+
+
+def print_campaign(page: Page, report: Report, worst: Verdict | None = None, *, full: bool = False) -> None:
+    """On a page: in brief with ``worst``, the verdict on the failure that matters most, or ``full``."""
+    for section in sections(report) if full else brief(report):
+        _print_section(page, section)
+    if full:
+        return
+    if worst is not None:
+        lost = report.worst is not None and report.worst.lost
+        page.say("The failure that lost most" if lost else "The first of these failures", "bold")
+        print_verdict(page, worst)
         page.say()
+    tables = f"tables      {report.directory}/report.md, or on a terminal with --full"
+    _print_section(page, Section(SUM, before=[*conclusion(report), tables]))
+
+
+def _print_section(page: Page, section: Section) -> None:
+    page.say(section.heading, "bold")
+    for line in section.before:
+        page.say(line, section.style)
+    if section.columns:
+        page.show(_table(section))
+    page.say()
 
 
 def markdown(report: Report) -> str:
@@ -151,14 +196,16 @@ def _invariants(report: Report) -> Section:
         "worst",
         "what is promised",
     )
-    rows = []
-    for name, each in report.invariants.items():
-        runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
-        rows.append((name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title))
     before = [
         "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
     ]
-    return Section(PROMISES, columns, rows, before)
+    return Section(PROMISES, columns, list(_promises(report)), before)
+
+
+def _promises(report: Report) -> Iterator[tuple[str, ...]]:
+    for name, each in report.invariants.items():
+        runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
+        yield (name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title)
 
 
 def _worst(tally: InvariantTally) -> str:
@@ -173,12 +220,16 @@ def _worst(tally: InvariantTally) -> str:
     return "off" if tally.off_runs and tally.off_runs == tally.vacuous_runs else "vacuous"
 
 
-def _vacuous(report: Report) -> Section:
+def _vacuous(report: Report, most: int | None = None) -> Section:
+    """``most``: promises that are named."""
+    known = NothingVacuous()
+    none = f"of {some(report.runs, 'run')} not one tested {some(len(report.vacuous), 'promise')}"
     lines = [
-        f"X9 is violated: of {some(report.runs, 'run')} not one tested {', '.join(report.vacuous)}.",
-        "The runs say nothing about these promises:",
-        *(f"{name}  {INVARIANTS[name].title}" for name in report.vacuous),
+        f"{known.id} ({known.title}) is violated: {none}. The runs say nothing about:",
+        *(f"{name:<3}  {INVARIANTS[name].title}" for name in report.vacuous[:most]),
     ]
+    if rest := report.vacuous[len(lines) - 1 :]:
+        lines.append(f"and {some(len(rest), 'other')}: {', '.join(rest)}")
     return Section(NEVER, before=lines, style=STYLES["inconclusive"])
 
 
@@ -187,8 +238,11 @@ def _known(report: Report) -> Section:
     rows = [
         (f"{each.runs:,}", name, ", ".join(map(str, each.seeds)), each.reproduce) for name, each in report.known.items()
     ]
-    before = ["Kafka itself does this (docs/findings.md). A run that also violates another promise is a failure."]
-    return Section("Findings about Kafka that showed", columns, rows, before)
+    whose = [f"{name}, {KNOWN_FINDINGS[name].told}." for name in report.known if KNOWN_FINDINGS[name].study]
+    if len(whose) < len(report.known):
+        whose.insert(0, "Kafka itself does this (docs/findings.md).")
+    before = [*whose, "A run that also violates another promise is a failure."]
+    return Section("Findings that showed", columns, rows, before)
 
 
 def _signatures(report: Report) -> Section:
@@ -197,7 +251,7 @@ def _signatures(report: Report) -> Section:
     columns = (">runs", "what failed", "what is promised", "first met", "again", "kept in")
     rows = []
     for each in report.signatures:
-        first = f"run {each.number:,}, after {each.at_s:,.1f} s"
+        first = f"the {ordinal(each.number)} run to end, after {each.at_s:,.1f} s"
         kept = ", ".join(each.kept[:KEPT_SHOWN]) or "not kept"
         more = f" and {len(each.kept) - KEPT_SHOWN} more" if len(each.kept) > KEPT_SHOWN else ""
         promised = INVARIANTS.get(each.signature.partition(":")[0])
@@ -206,10 +260,34 @@ def _signatures(report: Report) -> Section:
     return Section(FAILURES, columns, rows)
 
 
+def _failures(report: Report) -> Iterator[str]:
+    """Each kind of failure in a few lines: what was violated, the first evidence, and how to see it."""
+    if not report.signatures:
+        yield "none"
+    for each in report.signatures[:BRIEFLY]:
+        name = each.signature.partition(":")[0]
+        title = f"{name} {INVARIANTS[name].title}" if name in INVARIANTS else each.signature
+        yield f"{some(each.runs, 'run')}: {title}"
+        yield f"  {each.sentence.removeprefix(f'{name} was violated: ')}"
+        seed = f"seed {each.seeds[0]}, " if each.seeds else ""
+        yield f"  first: {seed}the {ordinal(each.number)} run to end, after {each.at_s:,.1f} s"
+        yield f"  again with  {each.reproduce}"
+        if each.kept:
+            yield f"  kept in {report.directory}/{each.kept[0]}"
+    if (rest := len(report.signatures) - BRIEFLY) > 0:
+        yield f"and {some(rest, 'other kind')}"
+
+
+def _mismatches(report: Report) -> Section:
+    lines = ["This is a bug of Krift. Do not trust its verdicts before it is fixed:"]
+    return Section(MISMATCHES, before=[*lines, *report.kept.mismatches], style=BAD)
+
+
 def conclusion(report: Report) -> Iterator[str]:
     """What it came to, in a few lines."""
     low, high = report.seeds
-    words = {0: "as expected", 1: "not as expected", 3: "undecided", 4: "not carried out"}
+    unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
+    words = {0: "as expected", 1: unexpected, 3: "undecided", 4: "not carried out"}
     codes = ", ".join(f"{runs:,} {words[code]}" for code, runs in report.exit_codes.items())
     of = "" if report.runs == report.asked else f" of {report.asked:,}"
     yield f"runs        {report.runs:,}{of} (seeds {low}-{high}): {codes or 'none'}"
@@ -219,22 +297,83 @@ def conclusion(report: Report) -> Iterator[str]:
     )
     if report.first_failure is not None:
         first = report.first_failure
-        yield f"failed      for the first time in run {first.runs:,}, after {first.wall_s:,.1f} s"
+        yield f"failed      for the first time in the {ordinal(first.runs)} run to end, after {first.wall_s:,.1f} s"
     kept = report.kept
     equal = "with equal findings" if not kept.mismatches else f"with {len(kept.mismatches)} MISMATCHES"
     yield (
         f"traces      {kept.failures} of failures, {kept.sample} of other runs; {kept.repeated} done again alike, "
         f"{kept.rechecked} checked again in Spark, {equal}"
     )
-    yield f"outcome     {_outcome(report)}"
+    yield f"outcome     {outcome(report)}"
     yield f"kept in     {report.directory}"
 
 
-def _outcome(report: Report) -> str:
+def outcome(report: Report) -> str:
+    """What a campaign came to, in a sentence."""
     if report.interrupted:
         return "interrupted"
+    if report.exit_code == 1 and _all_caught(report):
+        return f"{_caught(report)}, as planned; krift ends with 1, as promises were violated"
     word = {0: "as expected", 1: "NOT as expected", 3: "UNDECIDED", 4: "NOT CARRIED OUT"}[report.exit_code]
     return word if report.exit_code in report.exit_codes else f"{word}: {_beyond_the_runs(report)}"
+
+
+def headlines(report: Report) -> Iterator[str]:
+    """What a reader must know who reads nothing else: what was planted and caught, what was lost, what failed."""
+    for name, each in report.planted.items():
+        about = f" ({DEFECTS[name].about.rstrip('.')})" if name in DEFECTS else ""
+        catcher = f", by {each.caught_by} ({INVARIANTS[each.caught_by].title})" if each.caught else ""
+        yield f"planted on purpose: {name}{about}; caught in {each.caught:,} of {some(each.runs, 'run')}{catcher}"
+    lost, tested = report.lost, report.invariants.get(ACKNOWLEDGED)
+    if lost.runs:
+        more = f" and {lost.runs - len(lost.seeds)} more" if lost.runs > len(lost.seeds) else ""
+        seeds = f"{'seed' if lost.runs == 1 else 'seeds'} {', '.join(map(str, lost.seeds))}{more}"
+        yield f"LOST: {some(lost.records, 'record')} {LOSSES['']}, in {some(lost.runs, 'run')} ({seeds})"
+    elif report.signatures and tested is not None and tested.tested and not tested.violated_runs:
+        yield f"no record acknowledged with acks=all was lost against the rules (tested {times(tested.tested)})"
+    yield _failed(report)
+
+
+def _failed(report: Report) -> str:
+    """How many runs failed, or that nothing did."""
+    failed = sum(each.runs for each in report.signatures)
+    begin = some(report.runs, "run")
+    if report.interrupted:
+        begin = f"Interrupted after {report.runs:,} of {some(report.asked, 'run')}"
+    broken = [name for name, each in report.invariants.items() if each.violated_runs]
+    if failed:
+        unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
+        return f"{begin}: {failed:,} {unexpected}, in {some(len(report.signatures), 'way')}"
+    return (
+        f"{begin}: all as expected; violated, as expected: {', '.join(broken)}"
+        if broken
+        else f"{begin}: nothing violated"
+    )
+
+
+def _all_caught(report: Report) -> bool:
+    """Whether every run that failed had a planted defect, and each was caught somewhere."""
+    planted = report.planted.values()
+    failed = sum(each.runs for each in report.signatures)
+    return bool(planted) and all(each.caught for each in planted) and max(each.runs for each in planted) >= failed
+
+
+def _caught(report: Report) -> str:
+    parts = [
+        f"{name} was caught in {each.caught:,} of {some(each.runs, 'run')}" for name, each in report.planted.items()
+    ]
+    return f"the planted defect {', '.join(parts)}"
+
+
+def tone(report: Report) -> Status:
+    """The status in whose colour the outcome of a campaign stands: that a planted defect was caught is good news."""
+    codes: dict[int, Status] = {0: "held", 1: "held" if _all_caught(report) else "violated"}
+    return codes.get(report.exit_code, "inconclusive")
+
+
+def _style(report: Report) -> str:
+    """How the headlines of a campaign look."""
+    return STYLES[tone(report)]
 
 
 def _beyond_the_runs(report: Report) -> str:
@@ -242,7 +381,11 @@ def _beyond_the_runs(report: Report) -> str:
     if report.kept.mismatches:
         number = len(report.kept.mismatches)
         return f"{some(number, 'mismatch', 'mismatches')}, which {'is' if number == 1 else 'are'} above"
-    reasons = [f"not one run tested {', '.join(report.vacuous)}"] if report.vacuous else []
+    reasons = []
+    if report.vacuous:
+        few = len(report.vacuous) <= BRIEFLY
+        named = ", ".join(report.vacuous) if few else some(len(report.vacuous), "promise")
+        reasons.append(f"not one run tested {named}")
     reasons += [f"{some(len(report.belied), 'promise')} tested that the nemesis says is not"] if report.belied else []
     return "; ".join(reasons) or "no run was carried out"
 

@@ -7,14 +7,10 @@ from typing import Any
 import msgspec
 
 from chaos.words import some
-from orchestrator.exploration.models import Model
-from orchestrator.exploration.promises import PROMISES
+from orchestrator.exploration.models import SUBJECTS, Model
 from orchestrator.exploration.search import Found
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.report.console import Page
-
-ONE = {"time-outs": "time-out", "crashes": "crash", "dropped connections": "dropped connection", "records": "record"}
-BUDGETS = ("time-outs", "crashes", "dropped connections", "records")
 
 
 class Explored(msgspec.Struct, frozen=True):
@@ -35,14 +31,18 @@ class Explored(msgspec.Struct, frozen=True):
 
 def bounds(model: Model) -> str:
     """What a model is bounded by, in words."""
+    names = SUBJECTS[model.subject].budgets
     ways = [
         " and ".join(
-            f"{count} {what if count > 1 else ONE[what]}" for count, what in zip(caps, BUDGETS, strict=True) if count
+            f"{count} {several if count > 1 else one}"
+            for count, (several, one) in zip(caps, names, strict=True)
+            if count
         )
         or "nothing of that"
         for caps in model.budgets
     ]
-    return f"up to epoch {model.epochs}, with at most {', or '.join(ways)}"
+    epochs = f"up to epoch {model.epochs}, " if model.epochs else ""
+    return f"{epochs}with at most {', or '.join(ways)}"
 
 
 def print_exploration(page: Page, explored: Explored) -> None:
@@ -50,16 +50,17 @@ def print_exploration(page: Page, explored: Explored) -> None:
     found, model = explored.found, explored.model
     page.say(f"{model.name}: {model.about[0].lower()}{model.about[1:].rstrip('.')}; {bounds(model)}")
     whole = "all there are" if found.exhausted else f"all within {some(found.depth, 'move')} and some more"
+    subject = SUBJECTS[model.subject]
     rate = found.states / max(found.seconds, 0.001)
     page.say(
         f"{found.states:,} distinct states ({whole}), {found.transitions:,} transitions, "
-        f"{some(found.voter_steps, 'step')} of a voter, {found.seconds:.1f} s, {rate:,.0f} states/s"
+        f"{some(found.node_steps, 'step')} of a {subject.node}, {found.seconds:.1f} s, {rate:,.0f} states/s"
     )
     page.say("reached, with the number of new states and the moves to the first:")
     for mark, (times, depth) in sorted(found.reached.items(), key=lambda item: (item[1][1], item[0])):
         page.say(f"  {mark:32} {times:>9,} {depth:>4}")
     if explored.shown:
-        page.say(f"the shortest way to {explored.show}, from empty disks:")
+        page.say(f"the shortest way to {explored.show}, {subject.begins}:")
         _print_story(page, explored.shown)
     if found.broken is not None:
         _print_broken(page, explored)
@@ -74,11 +75,12 @@ def print_exploration(page: Page, explored: Explored) -> None:
 def _print_broken(page: Page, explored: Explored) -> None:
     broken = explored.found.broken
     assert broken is not None
-    page.say(f"broken: {broken.promise} ({PROMISES[broken.promise]}): {broken.sentence}")
+    subject = SUBJECTS[explored.model.subject]
+    page.say(f"broken: {broken.promise} ({subject.promises[broken.promise]}): {broken.sentence}")
     if explored.opening:
-        page.say(f"the shortest way, after {some(len(explored.opening), 'move')} that elected controller-1:")
+        page.say(f"the shortest way, after {some(len(explored.opening), 'move')} {subject.opening}:")
     else:
-        page.say("the shortest way, from empty disks:")
+        page.say(f"the shortest way, {subject.begins}:")
     _print_story(page, explored.story)
     for finding in explored.findings:
         page.say(f"  {finding.invariant} of its trace: {finding.sentence}")
@@ -99,14 +101,17 @@ def exploration_json(explored: Explored) -> str:
         "features": model.specs[0].features,
         "defects": model.specs[0].defects,
         "epochs": model.epochs,
-        "budgets": [dict(zip(BUDGETS, caps, strict=True)) for caps in model.budgets],
+        "budgets": [
+            {several: count for count, (several, _) in zip(caps, SUBJECTS[model.subject].budgets, strict=True)}
+            for caps in model.budgets
+        ],
         "reduced": model.reduced,
         "looking": model.looking,
         "states": found.states,
         "exhausted": found.exhausted,
         "transitions": found.transitions,
         "depth": found.depth,
-        "voter_steps": found.voter_steps,
+        "voter_steps": found.node_steps,
         "seconds": round(found.seconds, 1),
         "reached": {mark: {"states": times, "depth": depth} for mark, (times, depth) in found.reached.items()},
         "missing": explored.missing,
@@ -116,7 +121,7 @@ def exploration_json(explored: Explored) -> str:
     if found.broken is not None:
         value["broken"] = {
             "promise": found.broken.promise,
-            "invariant": PROMISES[found.broken.promise],
+            "invariant": SUBJECTS[model.subject].promises[found.broken.promise],
             "sentence": found.broken.sentence,
             "opening": explored.opening,
             "story": explored.story,

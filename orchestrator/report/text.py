@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 from rich.padding import Padding
@@ -10,11 +11,19 @@ from rich.text import Text
 
 from chaos.words import some, switched_in_full, times, varied
 from orchestrator.invariants.folds.fold import Status
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
+from orchestrator.report import rules
 from orchestrator.report.console import Page, printable
-from orchestrator.report.headline import headlines, losses, most_excused, named
+from orchestrator.report.headline import caught, headlines, most_excused, named, tone
+from orchestrator.report.losses import ACKNOWLEDGED, loss_lines
 from orchestrator.story.moments import Step
-from orchestrator.story.words import clock, seconds
+from orchestrator.story.words import clock, listed, seconds
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
+
+LEFT_OUT = re.compile(r"\([\d,]+ lesser events? left out\)")
+"""The last line of a story that says how much of it is missing."""
+
+STORY_HEADING = "what happened, in seconds since time 0, when the cluster was steady (negative: before that)"
 
 STYLES: dict[Status, str] = {
     "violated": "bold red",
@@ -60,11 +69,14 @@ def print_verdict(page: Page, verdict: Verdict, *, full: bool = False, story: bo
     about = f": {verdict.about}" if verdict.about else ""
     page.say(title(verdict) + about, "bold")
     for line in headlines(verdict):
-        page.say(line, _style(line))
+        page.say(line, STYLES[status] if (status := tone(line)) else "")
+    if verdict.setting:
+        page.say(f"cluster: {verdict.setting}", "dim")
     page.say()
     if verdict.story and (story or worth_telling(verdict)):
         _print_story(page, verdict)
     _print_all_violations(page, verdict, full)
+    _print_excuses(page, verdict, full)
     _print_promises(page, verdict, full)
     time = "virtual time" if verdict.runtime == "sim" else "wall time"
     recorded = f"{some(verdict.events, 'event')}, {some(verdict.rpcs, 'RPC')}"
@@ -79,27 +91,27 @@ def worth_telling(verdict: Verdict) -> bool:
     return not verdict.expected or any(each.status in ("violated", "excused") for each in verdict.invariants)
 
 
-def _style(headline: str) -> str:
-    return next((STYLES[status] for word, status in _LOUD.items() if headline.startswith(word)), "")
-
-
-_LOUD: dict[str, Status] = {"VIOLATED": "violated", "UNDECIDED": "inconclusive", "LOST": "excused"}
-"""First word of a headline -> whose style it has."""
-
-
 def _print_story(page: Page, verdict: Verdict) -> None:
-    page.say("what happened, in seconds since time 0", "dim")
+    page.say(STORY_HEADING, "dim")
     for moment in verdict.story:
         style = STYLES["violated"] if " VIOLATED: " in moment.text else ""
-        text = f"{clock(moment.at_us):>9}  {moment.text}"
+        style = style or (STYLES["excused"] if moment.text.startswith(("MISSING", "LOST")) else "")
+        # What is left out has no time of its own.
+        at = "" if LEFT_OUT.fullmatch(moment.text) else clock(moment.at_us)
+        text = f"{at:>9}  {moment.text}"
         page.show(Padding(Text(printable(text), style), (0, 0, 0, 0), expand=False))
     page.say()
 
 
+def badness(each: InvariantVerdict) -> tuple[bool, bool, int]:
+    """By which violated promises are sorted: what nobody expects comes first, of that lost records, then what broke
+    first."""
+    return each.weight != "unexpected", each.id != ACKNOWLEDGED, each.first_us or 0
+
+
 def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
     broken = [each for each in verdict.invariants if each.status == "violated" or each.violations]
-    # What nobody expects comes first, then what broke first.
-    broken.sort(key=lambda each: (each.weight != "unexpected", each.first_us or 0))
+    broken.sort(key=badness)
     in_full = IN_FULL if len(broken) <= IN_FULL else 1
     shown = broken if full else broken[: in_full + IN_BRIEF]
     for number, each in enumerate(shown):
@@ -112,17 +124,38 @@ def _print_all_violations(page: Page, verdict: Verdict, full: bool) -> None:
         page.say()
 
 
+def _print_excuses(page: Page, verdict: Verdict, full: bool) -> None:
+    """The first evidence of each promise that gave way, and what the rule says that allows it, once. In brief only
+    where nothing was violated."""
+    gave_way = most_excused(verdict)
+    if not full and verdict.outcome == "violated":
+        return
+    told: set[str] = set()
+    for each in gave_way if full else gave_way[:GAVE_WAY_SHOWN]:
+        heading = f"{each.id} was excused (tested {times(each.tested)}): {each.title}"
+        page.show(Text(printable(heading), STYLES["excused"]))
+        for excuse in each.excuses:
+            events = f", in the events {', '.join(excuse.events)}" if excuse.events else ""
+            how_often = f"{times(each.excused.get(excuse.rule, 1))}{_first(excuse.at_us)}{events}"
+            page.show(Padding(Text(printable(excuse.sentence)), (0, 0, 0, 2), expand=False))
+            rule = rules.in_short(excuse.rule) if excuse.rule in told else rules.in_full(each.id, excuse.rule)
+            told.add(excuse.rule)
+            page.show(Padding(Text(printable(f"{how_often}; {rule}"), "dim"), (0, 0, 0, 6), expand=False))
+        page.say()
+
+
 def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     """The table, of all or of those that matter, what the words in it mean, and how the others came out."""
     expects = verdict.expects
     names = {*expects.violated, *expects.held, *expects.excused}
     shown = names if len(names) <= NAMED_MAX else set()
     gave_way = most_excused(verdict)[:GAVE_WAY_SHOWN]
-    # Those that were violated have been shown.
+    # Those that were violated have been shown; where none was, so have the excused ones.
+    told = () if full or verdict.outcome == "violated" else gave_way
     chosen = [
         each
         for each in verdict.invariants
-        if full or each.id in shown or each in gave_way or each.weight == "undecided"
+        if full or each.id in shown or (each in gave_way and each not in told) or each.weight == "undecided"
     ]
     if chosen:
         page.show(_invariants(chosen, names))
@@ -130,9 +163,11 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     if others:
         counts = {status: sum(each.status == status for each in others) for status in STYLES}
         (status, number), *rest = ((status, number) for status, number in counts.items() if number)
+        above = {"violated": " (above)" if chosen else "", "excused": f" ({len(told)} of them above)" if told else ""}
+        above["vacuous"] = " (not tested)"
         came = [
-            f"{some(number, 'other' if chosen else 'promise')} {status}",
-            *(f"{many} {word}" for word, many in rest),
+            f"{some(number, 'other' if chosen else 'promise')} {status}{above.get(status, '')}",
+            *(f"{many} {word}{above.get(word, '')}" for word, many in rest),
         ]
         page.say(f"{', '.join(came)} (--full lists them)", "dim")
     page.say()
@@ -150,20 +185,20 @@ def conclusion(verdict: Verdict) -> list[str]:
     parts = [f"{_few(ids)} {what}" for ids, what in (*wanted, (expects.may, "may be violated")) if ids]
     lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
     if verdict.must_happen:
-        seen = [name if was_seen else f"{name} (NEVER SEEN)" for name, was_seen in verdict.must_happen.items()]
+        seen = [f"{name} ({'seen' if was else 'NEVER SEEN'})" for name, was in verdict.must_happen.items()]
         lines.append(f"must happen {', '.join(seen)}")
     if verdict.asked:
-        told = [name if was_told else f"{name} (NOT SO)" for name, was_told in verdict.asked.items()]
+        told = [f"{name} ({'told so' if was else 'NOT SO'})" for name, was in verdict.asked.items()]
         lines.append(f"answers     {', '.join(told)}")
     if verdict.defects:
         lines.append(f"defects     {', '.join(verdict.defects)}, planted on purpose")
     lines.append(f"outcome     {outcome(verdict)}")
-    lines += [f"  unexpected: {text}" for text in verdict.unexpected[:AGAINST_SHOWN]]
+    against = "with the defect" if caught(verdict) else "unexpected"
+    lines += [f"  {against}: {text}" for text in verdict.unexpected[:AGAINST_SHOWN]]
     if (rest := len(verdict.unexpected) - AGAINST_SHOWN) > 0:
-        lines.append(f"  unexpected: {rest} more (verdict.json has them)")
+        lines.append(f"  {against}: {rest} more (verdict.json has them)")
     lines += [f"  undecided: {text}" for text in verdict.undecided]
-    lines += [f"  known: {name}, which Kafka itself does (docs/findings.md)" for name in verdict.known]
-    lines += [f"  lost: {each}" for each in losses(verdict)]
+    lines += [f"  known: {name}, {KNOWN_FINDINGS[name].told}" for name in verdict.known]
     lines += [f"  note: {each}" for each in verdict.remarks]
     return lines
 
@@ -173,12 +208,22 @@ def _few(ids: Sequence[str]) -> str:
 
 
 def outcome(verdict: Verdict) -> str:
-    """``violated, as expected``. Where promises gave way, nobody says that all held."""
+    """``violated, as expected``. Where promises gave way, nobody says that all held; where a planted defect was caught,
+    nobody says that this is bad news."""
     gave_way = sum(each.status == "excused" for each in verdict.invariants)
     came = verdict.outcome if verdict.outcome != "held" or not gave_way else f"nothing violated, {gave_way} excused"
     if verdict.expected:
-        return f"{came}, {'as Kafka does' if verdict.known else 'as expected'}"
+        return f"{came}, {_as_whom(verdict.known)}"
+    if verdict.unexpected and (catchers := caught(verdict)):
+        defects = "defect was" if len(catchers) == 1 else "defects were"
+        return f"{came}: the planted {defects} caught by {', '.join(dict.fromkeys(catchers))}, as planned"
     return f"{came}, NOT as expected" if verdict.unexpected else f"{came}, and UNDECIDED"
+
+
+def _as_whom(known: Sequence[str]) -> str:
+    if not known:
+        return "as expected"
+    return "as the proposal does" if all(KNOWN_FINDINGS[name].study for name in known) else "as Kafka does"
 
 
 def _invariants(chosen: Sequence[InvariantVerdict], named: Collection[str]) -> Table:
@@ -196,7 +241,10 @@ def _invariants(chosen: Sequence[InvariantVerdict], named: Collection[str]) -> T
 
 def remark(each: InvariantVerdict) -> str:
     first = {excuse.rule: excuse.at_us for excuse in each.excuses}
-    notes = [f"excused {times(count)}{_first(first.get(rule))}: {rule}" for rule, count in sorted(each.excused.items())]
+    notes = [
+        f"excused {times(count)}{_first(first.get(rule))}: {rules.because(rule)}"
+        for rule, count in sorted(each.excused.items())
+    ]
     if each.why and each.status in ("vacuous", "inconclusive"):
         notes.append(each.why)
     return f"{each.title} ({'; '.join(notes)})" if notes else each.title
@@ -216,8 +264,16 @@ def _print_violations(page: Page, each: InvariantVerdict, most: int, *, with_pat
             _print_path(page, violation.path)
     rest = each.violated - sum(violation.times for violation in shown)
     if rest > 0 and most:
-        others = f"and {times(rest)} with other nodes or numbers (verdict.json has some of them)"
+        others = f"and {times(rest)} with other nodes{_others(each, shown)} or numbers (verdict.json has some of them)"
         page.show(Padding(Text(others), (0, 0, 0, 2), expand=False))
+
+
+def _others(each: InvariantVerdict, shown: Sequence[Violation]) -> str:
+    """`` (list-offsets-1)``: nodes that prove further violations, and none of those that are shown."""
+    told = {event.partition("/")[0] for violation in shown for event in violation.events}
+    nodes = dict.fromkeys(event.partition("/")[0] for violation in each.violations for event in violation.events)
+    more = [node for node in nodes if node not in told]
+    return f" ({listed(more)})" if more else ""
 
 
 def _print_path(page: Page, path: Sequence[Step]) -> None:
@@ -249,7 +305,7 @@ def one_line(verdict: Verdict) -> str:
     mark = "ok" if verdict.expected else "!!"
     reasons = "" if verdict.expected else f"; {'; '.join([*verdict.unexpected, *verdict.undecided][:2])}"
     reasons += f"; known: {', '.join(verdict.known)}" if verdict.known else ""
-    reasons += "".join(f"; lost: {each}" for each in losses(verdict))
+    reasons += "".join(f"; {each}" for each in loss_lines(verdict, "lost", "missing"))
     reasons += f"; planted: {', '.join(verdict.defects)}" if verdict.defects else ""
     return f"{mark} {title(verdict)}: {', '.join(found)}, {some(verdict.events, 'event')}{reasons}"
 

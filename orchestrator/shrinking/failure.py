@@ -46,7 +46,7 @@ def failure_in(run: SimRun, same: Sameness = "sentence") -> Failure | None:
     if not violated:
         return None
     first = min(violated, key=lambda each: (each.weight != "unexpected", run.first.get(each.id, run.end_us)))
-    sentence = first.violations[0].sentence
+    sentence = first.worst.sentence
     return Failure(first.id, _shape(sentence) if same == "sentence" else "", sentence)
 
 

@@ -101,7 +101,7 @@ def _story(shrunk: Shrunk, origin: Origin, run: SimRun, chronicle: Chronicle) ->
     lines: list[str] = []
     sentence = failure.sentence
     if found is not None and found.violations:
-        violation = found.violations[0]
+        violation = found.worst
         sentence = violation.sentence
         lines += [
             f"{found.id}: {found.title}.",

@@ -44,7 +44,7 @@ def attempt(failure: Failure, document: Candidate) -> Shown | None:
 
 
 def _was_cut_short(run: SimRun, failure: Failure) -> bool:
-    return run.status == "interrupted" and failure.invariant not in run.first
+    return run.status == "interrupted" and failure.invariant not in run.first_unknown
 
 
 def failed_at(run: SimRun, failure: Failure) -> int:

@@ -32,9 +32,19 @@ from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
 from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.words import some, times
-from orchestrator.story.moments import Moment
+from orchestrator.story.moments import Break, Moment
 from orchestrator.story.requests import Requests
-from orchestrator.story.words import clock, fault_words, listed, registration, seconds, succession, takes_up, truncation
+from orchestrator.story.words import (
+    clock,
+    cut_off,
+    fault_words,
+    listed,
+    registration,
+    seconds,
+    succession,
+    takes_up,
+    truncation,
+)
 
 LINES_MAX = 20
 """Lines of a story."""
@@ -42,9 +52,10 @@ LINES_MAX = 20
 ROOM_MIN = 10
 """As many of them there are at least for what happened, besides those that say what broke."""
 
-ALWAYS, TURN, CHANGE, DETAIL = range(4)
-"""How much a line matters: what was done to the cluster; a leader, a loss, an operator's request; a change that follows
-from these; what only fills the picture. The last are the first to be left out."""
+ALWAYS, KEY, TURN, CHANGE, DETAIL = range(5)
+"""How much a line matters: what was done to the cluster; what a loss of records cannot be understood without; a leader,
+a loss, an operator's request; a change that follows from these; what only fills the picture. The last are the first to
+be left out."""
 
 TOGETHER_US = 200_000
 """Changes of the same kind that are no further apart are one line."""
@@ -65,6 +76,9 @@ KEPT_MAX = 2_000
 STOPPING = kinds_of(NodeCrash, NodeShutdown, NodeBounce)
 """Kinds of faults that take processes down."""
 
+HEALED_US = 10_000
+"""A fault that ends so short a time before the end of the chaos is noted ends because of it."""
+
 NOTES_MAX = 6
 SOON_US = 1_000_000
 """What comes of a fault so soon goes without saying."""
@@ -73,7 +87,9 @@ SOON_US = 1_000_000
 class Line(msgspec.Struct):
     """A line on its way. us: when, since time 0. text: with {} for the subjects, if there are any. weight: how much it
     matters. subjects: partitions or nodes of which the same is told. number: how often. last_us: the last time.
-    notes: what came of it. felt: so many messages or Syncs were hit by the fault (felt_by says which)."""
+    notes: what came of it. felt: so many messages or Syncs were hit by the fault (felt_by says which). event: id of
+    the first event that it tells. about: "partition" or "registration" if it is a change in the metadata log. cut: so
+    many records were truncated."""
 
     us: int
     text: str
@@ -84,14 +100,20 @@ class Line(msgspec.Struct):
     notes: list[str] = []
     felt: int = 0
     felt_by: str = ""
+    event: str = ""
+    about: str = ""
+    cut: int = 0
 
     def told(self) -> str:
         """As it is read."""
-        text = self.text.replace("{}", listed(self.subjects))
+        several = self.cut and len(self.subjects) > 1
+        text = self.text.replace("{}", ", and ".join(self.subjects) if several else listed(self.subjects))
         if self.number > 1:
             until = f" until {seconds(self.last_us)}" if self.last_us - self.us > TOGETHER_US else ""
             text += f", {times(self.number)}{until}"
         felt = f" ({some(self.felt, self.felt_by)} hit)" if self.felt_by else ""
+        if self.felt_by and not self.felt:
+            felt = f" (no effect: no {self.felt_by} hit)"
         return text + "".join(f", {note}" for note in self.notes) + felt
 
 
@@ -104,6 +126,11 @@ class Chronicle:
         self.lines: list[Line] = []
         self.requests = Requests()
         self._parts: dict[str, PartChange] = {}
+        self._changes: dict[str, Line] = {}
+        """Partition -> the last line about its leader or its ISR."""
+        self._left: dict[tuple[str, int], Line] = {}
+        """Partition and broker -> the last line that tells how this broker left its ISR."""
+        self._cut_most = 0
         self._registered: dict[int, BrokerReg] = {}
         self._asked: dict[str, Line] = {}
         self._recent: dict[tuple[str, str], Line] = {}
@@ -112,7 +139,10 @@ class Chronicle:
         self._down: dict[str, Line] = {}
         self._killed: dict[str, Line] = {}
         self._ended: dict[int, int] = {}
+        self._healing: Line | None = None
         self._dropped = 0
+        self._busy_since_us = 0
+        self._busy_us = 0
 
     def __call__(self, event: Stamped) -> None:
         tell = _TELL.get(type(event.body))
@@ -121,24 +151,28 @@ class Chronicle:
 
     # ---- how it is told ---------------------------------------------------------------------------------------
 
-    def told(self, breaks: Sequence[Moment] = (), lines: Sequence[Line] | None = None) -> list[Moment]:
+    def told(self, breaks: Sequence[Break] = (), lines: Sequence[Line] | None = None) -> list[Moment]:
         """At most LINES_MAX lines, those that matter most, nearest to what broke first, with ``breaks`` among them, by
         time; ROOM_MIN at least are not ``breaks``. Says how many are left out. ``lines``: those that there are to
         choose from, all if it is None."""
         lines = self.lines if lines is None else lines
         near_us = min((each.at_us for each in breaks), default=None)
-        ranked = sorted(lines, key=lambda line: (line.weight, _distance(line, near_us)))
+        ranked = sorted(lines, key=lambda line: (self._weight(line), _distance(line, near_us)))
         room = max(LINES_MAX - len(breaks), ROOM_MIN)
         kept = {id(line) for line in (ranked if len(ranked) <= room else ranked[: room - 1])}
-        told = [Moment(line.us, line.told()) for line in lines if id(line) in kept]
-        # What breaks is told after what happened at the same moment.
-        story = [*((each.at_us, 0, each) for each in told), *((each.at_us, 1, each) for each in breaks)]
-        moments = [each for _, _, each in sorted(story, key=lambda entry: entry[:2])]
+        told = [Break(line.us, line.told(), line.event) for line in lines if id(line) in kept]
+        for each in sorted(breaks, key=lambda each: each.at_us):
+            told.insert(_place(each, told), each)
+        moments = [Moment(each.at_us, each.text) for each in told]
         left = len(lines) - len(kept) + self._dropped
         if left:
             end_us = moments[-1].at_us if moments else 0
             moments.append(Moment(end_us, f"({some(left, 'lesser event')} left out)"))
         return moments
+
+    def _weight(self, line: Line) -> int:
+        """How much a line matters among all: the largest truncation more than others."""
+        return min(line.weight, KEY) if line.cut and line.cut == self._cut_most else line.weight
 
     def story_of(self, failed_us: int | None, sentence: str) -> list[str]:
         """The lines up to a failure and what was done after it, with the failure among them. ``failed_us``: when it
@@ -147,7 +181,7 @@ class Chronicle:
         at_us = end_us if failed_us is None else failed_us
         text = f"at the end, VIOLATED: {sentence}" if failed_us is None else f"VIOLATED: {sentence}"
         lines = [line for line in self.lines if line.us <= at_us or line.weight == ALWAYS]
-        return [f"{clock(each.at_us):>8} s  {each.text}" for each in self.told([Moment(at_us, text)], lines)]
+        return [f"{clock(each.at_us):>8} s  {each.text}" for each in self.told([Break(at_us, text)], lines)]
 
     # ---- how it is written ------------------------------------------------------------------------------------
 
@@ -158,7 +192,7 @@ class Chronicle:
         if before is not None and us - before.us <= TOGETHER_US:
             before.subjects.append(subject)
             return before
-        line = Line(us, text, weight, [subject] if subject else [], last_us=us)
+        line = Line(us, text, weight, [subject] if subject else [], last_us=us, event=event.id)
         if self.zero_us is None:
             return line
         if len(self.lines) >= KEPT_MAX and weight != ALWAYS:
@@ -187,7 +221,10 @@ class Chronicle:
         if body.phase == "chaos":
             self.zero_us = event.wall
         elif body.phase == "healing":
-            self.note(event, "the chaos is over: the remaining faults are healed", ALWAYS)
+            self._healing = self.note(event, "the chaos is over: no fault is left to heal", ALWAYS)
+            for fault, (line, _) in self._faults.items():
+                if event.wall - self._ended.get(id(line), 0) <= HEALED_US:
+                    self._heals(fault)
         elif body.phase == "finished" and body.detail:
             self.note(event, f"the run is aborted: {body.detail}", ALWAYS)
 
@@ -195,7 +232,9 @@ class Chronicle:
         """A fault; what an operator asks for is told by the request."""
         if body.targets == [ADMIN]:
             return
-        if body.phase == "start":
+        if body.by_machine:
+            self._machine_is_busy(event, body)
+        elif body.phase == "start":
             line = self.note(event, fault_words(body), ALWAYS)
             stopped = list(body.targets) if body.kind in STOPPING else []
             self._faults[body.fault] = (line, stopped)
@@ -205,6 +244,33 @@ class Chronicle:
             line = self._faults[body.fault][0]
             line.notes.append(f"until {self._at(event)}")
             self._ended[id(line)] = event.wall
+            self._heals(body.fault)
+
+    def _machine_is_busy(self, event: Stamped, body: CtlFault) -> None:
+        """No fault of the schedule: one line for all of them, and how long they took."""
+        if body.phase == "start":
+            self.count(event, "busy", "", "the machine gives its nodes too little time", ALWAYS)
+            self._busy_since_us = self._busy_since_us or event.wall
+        elif self._busy_since_us:
+            self._busy_us += event.wall - self._busy_since_us
+            self._busy_since_us = 0
+
+    @property
+    def remarks(self) -> list[str]:
+        """What did not go as it was meant to, and speaks against nothing."""
+        told = self.requests.remarks
+        if self._busy_us:
+            seconds = self._busy_us / 1_000_000
+            told.append(
+                f"for {seconds:.1f} s the machine gave nodes too little time; no promise about time was judged then"
+            )
+        return told
+
+    def _heals(self, fault: str) -> None:
+        """A fault ends because the chaos does."""
+        if self._healing is not None:
+            self._healing.text = "the chaos is over: Krift heals {}"
+            self._healing.subjects.append(fault)
 
     def _explain(self, node: str, fault: Line) -> None:
         """A live process may be down a moment before its fault is noted: then it went down by that fault."""
@@ -243,9 +309,10 @@ class Chronicle:
         if by is None or self.zero_us is None:
             return
         how = " with an empty disk" if body.wiped else ""
-        late = event.wall - self._ended.get(id(by), 0) > SOON_US
-        if (how or late) and len(by.notes) < NOTES_MAX:
-            by.notes.append(f"{event.node} up again{how} at {self._at(event)}")
+        took_us = event.wall - self._ended.get(id(by), 0)
+        slow = f", as its start takes {seconds(took_us)}" if took_us > SOON_US and id(by) in self._ended else ""
+        if (how or took_us > SOON_US) and len(by.notes) < NOTES_MAX:
+            by.notes.append(f"{event.node} up again{how} at {self._at(event)}{slow}")
 
     def part(self, event: Stamped, body: PartChange) -> None:
         """Another leader or ISR of a partition, by the controller's log."""
@@ -254,18 +321,30 @@ class Chronicle:
         if before is None:
             return
         leader, text = succession(before, body)
-        if text:
-            self.note(event, text, TURN if leader else CHANGE, body.tp)
+        if not text:
+            return
+        unclean = body.cause == "unclean" and body.leader >= 0
+        line = self.note(event, text, KEY if unclean else TURN if leader else CHANGE, body.tp)
+        line.about = "partition"
+        if unclean:
+            # Why the new leader was not in the ISR, and why nobody else could be elected.
+            for earlier in (self._left.get((body.tp, body.leader)), self._changes.get(body.tp)):
+                if earlier is not None:
+                    earlier.weight = min(earlier.weight, KEY)
+        self._changes[body.tp] = line
+        self._left.update({(body.tp, gone): line for gone in before.isr if gone not in body.isr})
 
     def assumed(self, event: Stamped, body: PartAssume) -> None:
         """A leader whose high watermark is behind."""
         if text := takes_up(event.node, body):
-            self.note(event, text, CHANGE)
+            self.note(event, text, CHANGE if body.log_end else TURN)
 
     def cut(self, event: Stamped, body: LogTrunc) -> None:
         """Records that a replica drops."""
         if body.was > body.to:
-            self.note(event, truncation(event.node, body), TURN)
+            line = self.note(event, truncation(event.node, body, "{}"), TURN, cut_off(body))
+            line.cut += body.was - body.to
+            self._cut_most = max(self._cut_most, line.cut)
 
     def role(self, event: Stamped, body: QRole) -> None:
         """A leader of the quorum."""
@@ -277,7 +356,13 @@ class Chronicle:
         text = registration(self._registered.get(body.broker), body)
         self._registered[body.broker] = body
         if text:
-            self.note(event, text, DETAIL, f"broker-{body.broker}")
+            self._put_first(self.note(event, text, DETAIL, f"broker-{body.broker}"))
+
+    def _put_first(self, line: Line) -> None:
+        """A controller writes what a registration means for partitions before the registration itself."""
+        follow = [n for n, each in enumerate(self.lines) if each.us == line.us and each.about == "partition"]
+        if follow and self.lines[-1] is line:
+            self.lines.insert(follow[0], self.lines.pop())
 
     def asked(self, event: Stamped, body: AdminInvoke) -> None:
         """What an operator asks for."""
@@ -296,12 +381,12 @@ class Chronicle:
         name = error_name(body.error)
         weight = DETAIL if name in ROUTINE else CHANGE
         by = f" from {body.broker}" if body.broker else ""
-        self.count(event, body.api, name, f"{event.node} gets {name} for {body.api}{by}", weight)
+        self.count(event, body.api, name, f"{event.node} gets {name} for {body.api}{by} and tries again", weight)
 
     def returned(self, event: Stamped, body: Any) -> None:
         """An operation that failed."""
         if body.outcome != "ok":
-            how = "fails" if body.outcome == "fail" else "has an unknown outcome"
+            how = "fails" if body.outcome == "fail" else "has an unknown outcome, done or not"
             name = error_name(body.error)
             self.count(event, body.kind, f"{how} {name}", f"a {body.kind} of {event.node} {how}: {name}", CHANGE)
 
@@ -310,6 +395,19 @@ class Chronicle:
 
     def _since(self, event: Stamped, line: Line) -> str:
         return seconds(event.wall - (self.zero_us or 0) - line.us)
+
+
+def _place(found: Break, told: Sequence[Break]) -> int:
+    """Where what breaks stands in a story: after what happened at the same moment, but before what the same node did
+    after the event that shows it."""
+    life, _, number = found.event.rpartition("/")
+    for index, each in enumerate(told):
+        if each.at_us < found.at_us:
+            continue
+        its_life, _, its_number = each.event.rpartition("/")
+        if each.at_us > found.at_us or (life and life == its_life and int(its_number) > int(number)):
+            return index
+    return len(told)
 
 
 def _distance(line: Line, near_us: int | None) -> int:

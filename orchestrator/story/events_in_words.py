@@ -139,7 +139,7 @@ def _vote(body: QVote) -> str:
 
 
 def _fetched(body: RepFetch) -> str:
-    said = f"{body.follower} has {body.tp} up to {body.offset:,}"
+    said = f"broker-{body.follower} has {body.tp} up to {body.offset:,}"
     if body.diverging_end >= 0:
         said += f", and answers that their logs diverge: epoch {body.diverging_epoch} ends at {body.diverging_end:,}"
     return f"notes that {said}" + (f" ({error_name(body.error)})" if body.error else "")

@@ -12,6 +12,14 @@ class Moment(msgspec.Struct, frozen=True):
     text: str
 
 
+class Break(msgspec.Struct, frozen=True):
+    """A moment with the event that shows it. event: its id, "" where nothing but the end of the run does."""
+
+    at_us: int
+    text: str
+    event: str = ""
+
+
 class Step(msgspec.Struct, frozen=True):
     """A step on the way to a violation. at_us: when, in microseconds since time 0. text: what happened. event: the id
     of the event of the trace that says so."""

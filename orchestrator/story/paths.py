@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import (
     AdminInvoke,
     ConfigChange,
     CtlFault,
+    LogHw,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -21,14 +22,15 @@ from actors.trace.events import (
     Stamped,
 )
 from chaos.faults.operator import ADMIN
+from orchestrator.story.chronicle import STOPPING, TOGETHER_US
 from orchestrator.story.events_in_words import has_words, in_words
 from orchestrator.story.moments import Step
 
 LOOKED_AT_MAX = 10_000_000
 """Events that are gone through, for all paths of a run together: it takes seconds."""
 
-FAULTS, DECISIVE, PROOFS = 3, 5, 4
-"""As many of each are told, those nearest to the violation."""
+FAULTS, DECISIVE, PROOFS, AFTERMATH = 4, 7, 4, 1
+"""As many of each are told, those nearest to the violation: the last are truncations that follow it."""
 
 TELLING = (PartChange, LogTrunc, PartAssume, QRole, QVote, QVoters, AdminInvoke, ConfigChange, NodeDown, NodeUp)
 """Types of which an event may be a turn on the way, or lead to a former life."""
@@ -53,6 +55,13 @@ class Paths:
         self._kept: dict[int, Stamped] = {}
         self._wanted: dict[str, int] = {}
         self._faults: list[Stamped] = []
+        self._marks: dict[tuple[str, str, str], Stamped] = {}
+        """Node, partition and role -> the last event that moved its high watermark."""
+        self._committed: dict[str, Stamped] = {}
+        """Partition -> the last event that moved the high watermark of a leader."""
+        self._unheard: dict[str, list[Step]] = {}
+        """Event by which a leader takes up its epoch behind what was committed -> the high watermark that it knew, and
+        the one that it had not heard of."""
         for index, event in enumerate(trace):
             self._take(index, event, wanted)
 
@@ -65,13 +74,33 @@ class Paths:
             cause_life, cause_seq = self._number((node, int(incarnation))), int(seq)
         self._cause_life.append(cause_life)
         self._cause_seq.append(cause_seq)
-        if isinstance(event.body, TELLING):
+        if isinstance(event.body, LogHw):
+            self._marks[event.node, event.body.tp, event.body.role] = event
+            if event.body.role == "leader":
+                self._committed[event.body.tp] = event
+        elif isinstance(event.body, TELLING):
             self._kept[index] = event
+            if isinstance(event.body, PartAssume):
+                self._note_unheard(event, event.body)
         elif _hits(event):
             self._faults.append(event)
         name = event.id
         if name in wanted:
             self._kept[index], self._wanted[name] = event, index
+
+    def _note_unheard(self, event: Stamped, body: PartAssume) -> None:
+        """A leader that takes up its epoch below the high watermark of the last one, which its log reaches."""
+        last = self._committed.get(body.tp)
+        if body.role != "leader" or last is None or not isinstance(last.body, LogHw):
+            return
+        if not body.high_watermark < last.body.new <= body.log_end:
+            return
+        heard = self._marks.get((event.node, body.tp, "follower"))
+        told = [] if heard is None else [(heard, f", the last value that reached {event.node} before it leads")]
+        told.append((last, f"; {event.node} never hears of it before it leads"))
+        self._unheard[event.id] = [
+            Step(each.wall - self._zero_us, f"{in_words(each)}{why}", each.id) for each, why in told
+        ]
 
     def _number(self, life: Life) -> int:
         return self._lives.setdefault(life, len(self._lives))
@@ -90,10 +119,14 @@ class Paths:
         known = [event for event in known if has_words(event) and (not event.tp or event.tp in about)]
         past = self._past(indices)
         decisive = [event for event in past if event.wall >= self._zero_us and _decides(event, about)]
-        shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:]]
+        decisive = [self._why_down(event) for event in _without_idle_changes(decisive)]
+        decisive = list({event.id: event for event in decisive}.values())
+        shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:], *self._aftermath(indices, proofs[-1], about)]
         shown += self._hitting(max(event.wall for event in proofs), _involved(shown))
         told = {event.id: event for event in sorted(shown, key=lambda event: event.order)}
-        return [Step(event.wall - self._zero_us, in_words(event), event.id) for event in told.values()]
+        steps = [Step(event.wall - self._zero_us, in_words(event), event.id) for event in told.values()]
+        steps += [step for event in decisive[-DECISIVE:] for step in self._unheard.get(event.id, [])]
+        return sorted({step.event: step for step in steps}.values(), key=lambda step: step.at_us)
 
     def _past(self, proofs: Sequence[int]) -> list[Stamped]:
         """What may be told of everything that happened before the proofs by the causes in the trace, in order: what a
@@ -117,6 +150,19 @@ class Paths:
                     if former is not None:
                         reach[former] = WHOLE_LIFE
         return found[::-1]
+
+    def _why_down(self, event: Stamped) -> Stamped:
+        """The fault that took a process down; the event itself if none did."""
+        if not isinstance(event.body, NodeDown):
+            return event
+        faults = (each for each in reversed(self._faults) if event.node in _targets(each))
+        return next((each for each in faults if _stops(each) and abs(each.wall - event.wall) <= TOGETHER_US), event)
+
+    def _aftermath(self, proofs: Sequence[int], last: Stamped, about: set[str]) -> list[Stamped]:
+        """What the node that a violation shows at drops of its log at the same moment, after it."""
+        later = (event for index, event in self._kept.items() if index > max(proofs))
+        cuts = (event for event in later if isinstance(event.body, LogTrunc) and event.body.tp in about)
+        return [event for event in cuts if event.node == last.node and event.wall == last.wall][:AFTERMATH]
 
     def _hitting(self, until_us: int, nodes: set[str]) -> list[Stamped]:
         """The last faults that began before a moment and hit one of the nodes. No message leads from a fault to what it
@@ -149,6 +195,23 @@ def _decides(event: Stamped, about: set[str]) -> bool:
         case QVoters():
             return _of_quorum(event.node, about)
     return isinstance(body, AdminInvoke | ConfigChange | NodeDown)
+
+
+def _without_idle_changes(events: Iterable[Stamped]) -> Iterator[Stamped]:
+    """All events but changes of a partition that leave its leader, its leader epoch and its ISR as they were."""
+    before: dict[str, tuple[int, int, list[int]]] = {}
+    for event in events:
+        body = event.body
+        if isinstance(body, PartChange):
+            now = (body.leader, body.leader_epoch, body.isr)
+            if before.get(body.tp) == now:
+                continue
+            before[body.tp] = now
+        yield event
+
+
+def _stops(event: Stamped) -> bool:
+    return isinstance(event.body, CtlFault) and event.body.kind in STOPPING
 
 
 def _of_quorum(node: str, about: set[str]) -> bool:

@@ -43,25 +43,27 @@ def listed(names: Sequence[str]) -> str:
 
 
 def brokers(ids: list[int]) -> str:
-    """``1, 2``, or ``nobody``."""
-    return ", ".join(map(str, ids)) or "nobody"
+    """``[1, 2]``: ids, which a reader does not take for a number of brokers."""
+    return f"[{', '.join(map(str, ids))}]"
 
 
 def fault_words(body: CtlFault) -> str:
     """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``."""
     given: dict[str, Any] = body.parameters
+    if body.by_machine:
+        return f"{body.fault}: the machine gives too little time to {listed(body.targets)}"
     if "from" in given and "to" in given:
         one, other = listed(given["from"]), listed(given["to"])
         if given.get("both_ways", False):
             return f"{body.fault} {body.kind} between {one} and {other}"
-        return f"{body.fault} {body.kind} from {one} to {other}"
+        return f"{body.fault} {body.kind} from {one} to {other} (one way)"
     return f"{body.fault} {body.kind} of {listed(body.targets)}"
 
 
 def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     """Whether a partition has another leader, or leader epoch, and what changed, with {} for the partition; "" if
     nothing that a reader would look for did."""
-    why = CAUSES.get(now.cause, now.cause)
+    why = _why(before, now)
     reason = "" if now.cause == "alter-isr" else f" ({why})"
     isr = f"ISR {brokers(now.isr)}"
     if now.cause == "unclean" and now.leader >= 0:
@@ -72,7 +74,8 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     if now.leader != before.leader:
         if now.leader < 0:
             return True, f"no leader any more for {{}} ({why}), {isr}"
-        return True, f"{{}}: broker-{now.leader} is elected in leader epoch {now.leader_epoch} ({why}), {isr}"
+        origin = " from the ELR" if now.leader in before.elr and now.leader not in before.isr else ""
+        return True, f"{{}}: broker-{now.leader} is elected{origin} in leader epoch {now.leader_epoch} ({why}), {isr}"
     if now.leader_epoch > before.leader_epoch and now.leader >= 0 and set(now.isr) == set(before.isr):
         return True, f"{{}}: broker-{now.leader} is elected again in place, leader epoch {now.leader_epoch} ({why})"
     gone = [each for each in before.isr if each not in now.isr]
@@ -81,6 +84,17 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
         verb = "shrinks" if not new else "grows" if not gone else "changes"
         return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}"
     return False, ""
+
+
+def _why(before: PartChange, now: PartChange) -> str:
+    """The cause of a change, with the broker that is fenced, unfenced, or shuts down, where the change tells it."""
+    why = CAUSES.get(now.cause, now.cause)
+    gone = [each for each in before.isr if each not in now.isr]
+    if now.cause == "unfence":
+        who = [now.leader] if now.leader != before.leader else []
+    else:
+        who = [before.leader] if now.leader != before.leader and before.leader >= 0 else gone
+    return why.replace("a broker", f"broker-{who[0]}") if len(who) == 1 else why
 
 
 def registration(before: BrokerReg | None, now: BrokerReg) -> str:
@@ -93,8 +107,12 @@ def registration(before: BrokerReg | None, now: BrokerReg) -> str:
 
 
 def takes_up(node: str, body: PartAssume) -> str:
-    """A leader that does not know yet how much of its log is committed; "" for any other."""
-    if body.role != "leader" or body.leader_epoch == 0 or body.high_watermark >= body.log_end:
+    """A leader that does not know yet how much of its log is committed, or that has nothing; "" for any other."""
+    if body.role != "leader" or body.leader_epoch == 0:
+        return ""
+    if body.log_end == 0:
+        return f"{node} becomes leader of {body.tp} with an EMPTY log: log end 0, high watermark 0"
+    if body.high_watermark >= body.log_end:
         return ""
     return (
         f"{node} becomes leader of {body.tp} with high watermark {body.high_watermark:,}, "
@@ -102,12 +120,18 @@ def takes_up(node: str, body: PartAssume) -> str:
     )
 
 
-def truncation(node: str, body: LogTrunc) -> str:
-    """Records that a replica drops."""
+def cut_off(body: LogTrunc) -> str:
+    """``15 records of orders-0, from offset 330 on``."""
+    return f"{some(body.was - body.to, 'record')} of {body.tp}, from offset {body.to:,} on"
+
+
+def truncation(node: str, body: LogTrunc, what: str = "") -> str:
+    """Records that a replica drops. ``what``: these, if not ``cut_off``."""
     why = {
         "diverge": "where it diverges from the leader's log",
         "high-watermark": "at its high watermark",
         "out-of-range": "because the leader's log ends before",
         "recovery": "when it starts",
+        "last-stable-offset": "as it was elected uncleanly, and that is its last stable offset",
     }[body.reason]
-    return f"{node} truncates {some(body.was - body.to, 'record')} of {body.tp}, from offset {body.to:,} on, {why}"
+    return f"{node} truncates {what or cut_off(body)}, {why}"

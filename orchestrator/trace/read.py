@@ -8,13 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from actors.trace.events import CtlPhase, Stamped
-from actors.trace.lines import Line
+from actors.trace.lines import DAMAGE, Line
 from chaos.errors import InputError
 from chaos.words import some
 from orchestrator.files import writing
@@ -107,7 +106,7 @@ def trace_of(directory: RunDir) -> Iterator[Stamped]:
         for event in read_events(directory.path):
             yield event
             number += 1
-    except (pa.ArrowException, OSError, msgspec.DecodeError, UnicodeDecodeError) as damage:
+    except (pa.ArrowException, OSError, *DAMAGE) as damage:
         raise _damaged(directory, f"damaged after {some(number, 'event')}", damage) from damage
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +76,76 @@ def test_an_incident_is_drawn_wide_and_narrow_light_and_dark(browser: Browser, r
     assert len(grounds) == 2
 
 
+def meet(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) do."""
+    return not (one[0] >= other[2] or one[2] <= other[0] or one[1] >= other[3] or one[3] <= other[1])
+
+
+def luminance(colour: str) -> float:
+    """Of "rgb(1, 2, 3)" or "#010203", as WCAG has it."""
+    digits = colour.strip("#")
+    parts = re.findall(r"\d+", colour)[:3] if "(" in colour else [int(digits[at : at + 2], 16) for at in (0, 2, 4)]
+    linear = [(v / 255 / 12.92 if v / 255 <= 0.04045 else ((v / 255 + 0.055) / 1.055) ** 2.4) for v in map(int, parts)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_what_bars_say_can_be_read(browser: Browser, report: Path) -> None:
+    """Shows that words in a bar differ from its colour as much as WCAG wants (4.5), light and dark."""
+    for scheme in ("light", "dark"):
+        page = opened(browser, report, color_scheme=scheme)
+        pairs = page.evaluate(
+            "document.getElementById('plot').data.filter((trace) => trace.type === 'bar' && !trace.marker.pattern)"
+            ".map((trace) => [trace.name, trace.marker.color, trace.insidetextfont.color])"
+        )
+        assert {"fault", "leader", "isr"} <= {name for name, _, _ in pairs}
+        for name, ground, words in pairs:
+            light, dark = sorted((luminance(ground), luminance(words)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (scheme, name, ground, words)
+        page.context.close()
+
+
+def test_labels_of_a_crowded_chart_do_not_meet(browser: Browser, tmp_path: Path) -> None:
+    """Shows that what is written at the lines of offsets is apart, wide and narrow, where leaders change often, and
+    that all that is written above the timeline is inside of it."""
+    ended = krift("run", "unclean", "--seed", "7300004", "--quiet", "--out", tmp_path)
+    assert ended.code == 0, ended.err
+    assert krift("report", "latest", "--out", tmp_path, "--html", "--to", tmp_path / "page.html").code == 0
+    for width in (1280, 420):
+        page = opened(browser, tmp_path / "page.html", width)
+        rectangles = "[...document.querySelectorAll('#plot .annotation-text-g rect')]"
+        texts = (
+            f"{rectangles}.map((each) => each.getBoundingClientRect()).map((b) => [b.left, b.top, b.right, b.bottom])"
+        )
+        labels = page.evaluate("document.getElementById('plot').layout.annotations.map((each) => each.yref)")
+        boxes = page.evaluate(texts)
+        assert len(boxes) == len(labels)
+        frame = page.evaluate("document.getElementById('timeline').getBoundingClientRect().left")
+        assert all(box[0] >= frame for box in boxes)
+        heads = [box for box, axis in zip(boxes, labels, strict=True) if axis == "paper"]
+        assert not any(meet(one, other) for number, one in enumerate(heads) for other in heads[:number])
+        at_lines = [box for box, axis in zip(boxes, labels, strict=True) if axis != "paper"]
+        # In a narrow window only what hides no line is said.
+        assert len(at_lines) >= (8 if width > 640 else 5)
+        assert not any(meet(one, other) for number, one in enumerate(at_lines) for other in at_lines[:number])
+        page.context.close()
+
+
 def test_the_timeline_is_used_by_keyboard(browser: Browser, report: Path) -> None:
-    """Shows that the first stop of Tab leads to it, and that keys zoom, move, go to the evidence and say it, and show
-    all again; a time in the story leads there, too."""
+    """Shows that the first stop of Tab leads to it, that it opens on the evidence, and that keys zoom, move, go to the
+    evidence and say it, and show all; a time in the story leads there, too."""
     page = opened(browser, report)
     frame = page.locator("#timeline")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "To the timeline"
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "timeline"
+    opened_at = frame.get_attribute("data-range")
+    page.keyboard.press("0")
+    page.wait_for_function("first => document.getElementById('timeline').dataset.range !== first", arg=opened_at)
     whole = frame.get_attribute("data-range")
+    assert whole is not None and opened_at is not None
+    (begin, end), (first, last) = (map(float, each.split()) for each in (whole, opened_at))
+    assert begin < first < last < end
     for key in ("+", "ArrowRight", "n"):
         before = frame.get_attribute("data-range")
         page.keyboard.press(key)

@@ -109,6 +109,15 @@ class Command:
         return self.stderr.read_text() + self.stdout.read_text()
 
 
+def conducted(runs: Path) -> Callable[[], bool]:
+    """Whether the cluster of a run of kip-207 is being brought up, by what its driver has recorded."""
+
+    def check() -> bool:
+        return any(path.stat().st_size > 2000 for path in runs.glob("kip-207-*/logs/node=driver/*"))
+
+    return check
+
+
 def descendants(pid: int) -> set[Process]:
     """All processes below one."""
     children: dict[int, list[Process]] = {}

@@ -106,8 +106,8 @@ class Killed:
     @property
     def victims(self) -> list[str]:
         """Whom the faults hit, in order; the same node may be named several times."""
-        bodies = [event.body for event in self.trace]
-        return [body.targets[0] for body in bodies if isinstance(body, CtlFault) and body.phase == "start"]
+        faults = [event.body for event in self.trace if isinstance(event.body, CtlFault) and not event.body.by_machine]
+        return [body.targets[0] for body in faults if body.phase == "start"]
 
 
 def assert_survived(run: Killed, kills: int) -> None:

@@ -99,6 +99,8 @@ def test_a_node_that_does_not_start_is_one_clear_error(factory: str, says: str, 
         cluster.run(RunOrder("fails", plan, tmp_path / "fails"), ScenarioConductor(plan))
     assert caught.value.exit_code == 4
     assert "\n" not in str(caught.value)
+    (kept,) = (tmp_path / "fails" / "logs" / "node=driver").iterdir()
+    assert b"run.meta" in kept.read_bytes()
     outcome, _, _ = run_toys(tmp_path / "next")
     assert outcome.status == "completed"
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 
 import msgspec
 import pytest
@@ -16,76 +15,36 @@ import pytest
 from chaos.errors import RunError
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
-from orchestrator.clusters.local_ray import OBJECT_STORE_BYTES, WITHOUT_FORK_HANDLERS
 from orchestrator.clusters.places import APART, distributed
 from orchestrator.clusters.ray_address import RayAddressCluster, parse_address
+from orchestrator.run_dir import RunDir
+from orchestrator.verdict import Verdict
+from tests.integration.command import ROOT
+from tests.integration.ray_nodes import RayNodes, free_port, ray_nodes
 from tests.parity.judged import play
 
-ROOT = Path(__file__).parents[2]
 STEADY = ROOT / "tests" / "parity" / "scenarios" / "steady.yaml"
-LOOK_S = 0.05
+COMMAND_S = 240
+"""What a command with Ray and Spark may take on a busy machine."""
 HOSTS = ["127.0.0.1", "127.0.0.2"]
 APART_FOR = "broker-2"
 """The node that the second Ray node is set apart for."""
 
 
-class Addresses(msgspec.Struct, frozen=True):
-    """The two ways into a Ray cluster: of its client server, and of its head."""
-
-    client: str
-    head: str
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
-def until_listening(port: int) -> None:
-    """Wait until somebody listens at a port, which nothing tells of."""
-    for _ in range(600):
-        with socket.socket() as sock:
-            if sock.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        Event().wait(LOOK_S)
-    raise AssertionError(f"nobody listens at {port}")
-
-
 @pytest.fixture(scope="module")
-def two_ray_nodes() -> Iterator[Addresses]:
-    """A Ray cluster of two nodes, each with an address of its own, that does not belong to Krift."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("RAY_AUTH_MODE", "disabled")
-    patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    for name, value in WITHOUT_FORK_HANDLERS.items():
-        patch.setenv(name, value)
-    patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    from ray.cluster_utils import Cluster
-
-    port = free_port()
-    shared = {"num_cpus": 1, "object_store_memory": OBJECT_STORE_BYTES, "include_dashboard": False}
-    head = {**shared, "node_ip_address": HOSTS[0], "ray_client_server_port": port}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    try:
-        cluster.add_node(**shared, node_ip_address=HOSTS[1], resources={f"{APART}{APART_FOR}": 1})
-        until_listening(port)
-        yield Addresses(f"ray://127.0.0.1:{port}", cluster.address)
-    finally:
-        cluster.shutdown()
-        patch.undo()
+def two_ray_nodes() -> Iterator[RayNodes]:
+    """A Ray cluster of two nodes that does not belong to Krift, the second one set apart."""
+    with ray_nodes(HOSTS, resources={f"{APART}{APART_FOR}": 1}) as nodes:
+        yield nodes
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("kind", ["client", "head"])
-def test_a_run_is_spread_over_a_cluster_that_was_there(kind: str, two_ray_nodes: Addresses, tmp_path: Path) -> None:
+def test_a_run_is_spread_over_a_cluster_that_was_there(two_ray_nodes: RayNodes, tmp_path: Path) -> None:
     """Shows that nodes run on both Ray nodes of a cluster joined by its address, that their logs reach the run's
     directory through the agents, that a Ray node serves the node alone that it is set apart for, and that the verdict
     is the one expected."""
     plan = resolve(find(str(STEADY)).loaded(None))
-    with RayAddressCluster(getattr(two_ray_nodes, kind)) as cluster:
+    with RayAddressCluster(two_ray_nodes.client) as cluster:
         places = cluster.places()
         assert [(place.host, place.apart_for) for place in places] == [(HOSTS[0], ""), (HOSTS[1], APART_FOR)]
         assert [name for name, index in distributed(plan.names, places).items() if index == 1] == [APART_FOR]
@@ -98,7 +57,24 @@ def test_a_run_is_spread_over_a_cluster_that_was_there(kind: str, two_ray_nodes:
     }
 
 
-def krift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.mark.ray
+@pytest.mark.spark
+@pytest.mark.timeout(COMMAND_S + 60)
+def test_the_command_joins_a_head(two_ray_nodes: RayNodes, tmp_path: Path) -> None:
+    """Shows the same by the address of the head, in a process of its own: one that has been the driver of another Ray
+    does not always get to know this one."""
+    command = ("run", str(STEADY), "--runtime", "live", "--cluster", two_ray_nodes.head, "--json")
+    done = krift(tmp_path, *command, "--out", str(tmp_path / "runs"), wait_s=COMMAND_S)
+    assert done.returncode == 0, done.stderr
+    verdict = msgspec.json.decode(done.stdout, type=Verdict)
+    assert verdict.expected
+    directory = RunDir((tmp_path / "runs" / "latest").resolve())
+    assert directory.read_manifest().hosts == HOSTS
+    plan = resolve(find(str(STEADY)).loaded(None))
+    assert {path.name.removeprefix("node=") for path in directory.logs.iterdir()} == {"driver", *plan.names}
+
+
+def krift(folder: Path, *arguments: str, wait_s: float = 60) -> subprocess.CompletedProcess[str]:
     """The command, run to its end."""
     code = "import sys; from orchestrator.cli.main import main; main()"
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -108,7 +84,7 @@ def krift(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=wait_s,
         check=False,
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from orchestrator.cli.run import DEFAULT_MASTER
-from orchestrator.clusters.ray_on_spark import is_master
+from orchestrator.clusters.ray_on_spark import DEFAULT_MASTER, is_master
 from orchestrator.run_dir import RunDir
 from orchestrator.verdict import Verdict
-from tests.integration.command import Command
+from tests.integration.command import ROOT, Command
 
 COMMAND = ("run", "kip-207", "--variant", "off", "--runtime", "live", "--json", "--cluster", "spark")
 MASTER = ("--master", "local-cluster[2,1,1024]")
@@ -66,6 +68,27 @@ def test_nodes_run_on_the_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert first_at.parent == second_at.parent and not first_at.parent.exists()
     finally:
         command.kill_family()
+
+
+@pytest.mark.long
+@pytest.mark.ray
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("mode", "is_it"), [("token", "closed"), ("disabled", "open")])
+def test_a_token_is_made_for_a_ray_on_executors(mode: str, is_it: str) -> None:
+    """Shows that a Ray on the executors asks for the token that was made for it where Ray is to ask for one, and that
+    the executors know it."""
+    environment = {**os.environ, "RAY_AUTH_MODE": mode, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.integration.guarded_ray"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=UP_S,
+        check=False,
+    )
+    assert done.stdout.split()[-1:] == [is_it], done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,7 @@ from pyspark.find_spark_home import _find_spark_home
 from orchestrator.campaigns.directory import CampaignDir
 from orchestrator.run_dir import RunDir
 from orchestrator.verdict import Verdict
-from tests.integration.command import ROOT, Command
+from tests.integration.command import ROOT, Command, conducted
 from tests.integration.standalone import LOOPBACK, standalone
 from tests.unit.cli.command import scenario
 
@@ -101,7 +100,7 @@ def test_a_worker_that_dies_under_a_live_run_is_no_verdict(tmp_path: Path) -> No
     with standalone(tmp_path) as cluster:
         command = Command(tmp_path, *LIVE, "--master", cluster.url, "--out", str(runs))
         try:
-            command.until(_conducted(runs), UP_S)
+            command.until(conducted(runs), UP_S)
             cluster.workers[1].kill()
             assert command.end(UP_S) == 4, command.said()
             assert not command.left_over()
@@ -109,12 +108,3 @@ def test_a_worker_that_dies_under_a_live_run_is_no_verdict(tmp_path: Path) -> No
             command.kill_family()
     manifest = RunDir((runs / "latest").resolve()).read_manifest()
     assert manifest.status in ("not carried out", "broken"), manifest
-
-
-def _conducted(runs: Path) -> Callable[[], bool]:
-    """Whether the cluster of a run is being brought up, by what its driver has recorded."""
-
-    def check() -> bool:
-        return any(path.stat().st_size > 2000 for path in runs.glob("kip-207-*/logs/node=driver/*"))
-
-    return check

@@ -19,6 +19,7 @@ from actors.trace.events import (
     RpcReply,
     RunMeta,
     SendReturn,
+    Stall,
     Stamped,
 )
 from chaos.conductor import ScenarioConductor
@@ -66,6 +67,11 @@ class Judged(msgspec.Struct, frozen=True):
     structure: Structure
     trace: list[Stamped]
 
+    @property
+    def busy(self) -> bool:
+        """Whether the machine had too little time for it: then promises about time may be left unjudged."""
+        return any(isinstance(event.body, CtlFault) and _by_machine(event) for event in self.trace)
+
 
 def play(cluster: Cluster, plan: Plan, directory: Path) -> Judged:
     """Carry out a plan, which must go its whole way, and judge its collected trace: the same path for any cluster."""
@@ -81,7 +87,14 @@ def play(cluster: Cluster, plan: Plan, directory: Path) -> Judged:
     verdict = judge(facts, checked.results, plan.expect, checked.seen)
     trace = list(read_events(directory))
     statuses = {each.id: each.status for each in verdict.invariants}
-    return Judged(outcome, verdict, statuses, {kind_of(event) for event in trace}, structure_of(trace), trace)
+    return Judged(
+        outcome,
+        verdict,
+        statuses,
+        {kind_of(event) for event in trace if not _by_machine(event)},
+        structure_of(trace),
+        trace,
+    )
 
 
 def role_of(node: str) -> str:
@@ -121,10 +134,15 @@ def structure_of(trace: Sequence[Stamped]) -> Structure:
 
 
 def _faults(trace: Sequence[Stamped]) -> list[tuple[str, str, list[str]]]:
-    found = [event.body for event in trace if isinstance(event.body, CtlFault)]
+    found = [event.body for event in trace if isinstance(event.body, CtlFault) and not _by_machine(event)]
     found.sort(key=lambda body: (body.fault, body.phase))
-
     return [(body.kind, body.phase, sorted({_numbered(node) for node in body.targets})) for body in found]
+
+
+def _by_machine(event: Stamped) -> bool:
+    """Whether a live machine had too little time for its nodes, which no schedule enforces."""
+    body = event.body
+    return isinstance(body, Stall) or (isinstance(body, CtlFault) and body.by_machine)
 
 
 def _numbered(node: str) -> str:

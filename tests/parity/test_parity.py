@@ -107,6 +107,21 @@ CASES = {
         beside={"__consumer_offsets-0": [2, 3]},
         owned={"consumer-1": ["orders-0"], "consumer-2": ["orders-0"]},
     ),
+    "transaction-commit": Case(
+        str(SCENARIOS / "transaction-commit.yaml"),
+        [1],
+        beside={"orders-1": [2], "__transaction_state-0": [3]},
+        sends=False,
+    ),
+    "transaction-time-out": Case(
+        str(SCENARIOS / "transaction-time-out.yaml"), [1], beside={"__transaction_state-0": [3]}, sends=False
+    ),
+    "transaction-zombie": Case(
+        str(SCENARIOS / "transaction-zombie.yaml"), [1], beside={"__transaction_state-0": [3]}, sends=False
+    ),
+    "transaction-coordinator-failover": Case(
+        str(SCENARIOS / "transaction-coordinator-failover.yaml"), [1], beside={"__transaction_state-0": [2, 3]}
+    ),
     "topic-recreated": Case(str(SCENARIOS / "topic-recreated.yaml"), [1], sends=False),
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
     "kip-207-seed": Case("kip-207", [1, 2], "seed", SHORT, refused=True),
@@ -150,10 +165,11 @@ INCIDENTAL = {
 def assert_own(case: Case, plan: Plan, run: Judged) -> None:
     """What holds of each run by itself."""
     verdict = run.verdict
-    assert verdict.expected, [*verdict.unexpected, *verdict.undecided]
+    assert not verdict.unexpected
+    assert verdict.expected or run.busy, verdict.undecided
     violated = {name for name, status in run.statuses.items() if status == "violated"}
     assert set(plan.expect.violated) <= violated <= {*plan.expect.violated, *plan.expect.may}
-    assert "inconclusive" not in run.statuses.values(), run.statuses
+    assert "inconclusive" not in run.statuses.values() or run.busy, run.statuses
     assert all(verdict.must_happen.values())
     assert run.structure.leaders == {"orders-0": case.leaders, **case.beside}
     assert run.structure.owned == case.owned
@@ -227,7 +243,8 @@ def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Pat
     assert case.structure(live) == case.structure(sims[0])
     assert [violated_keys(sim, plan) for sim in sims] == [violated_keys(live, plan)] * len(sims)
     tested = set.intersection(*(often_held(sim) for sim in sims))
-    assert {name: live.statuses[name] for name in tested} == dict.fromkeys(tested, "held")
+    fine = {"held", "vacuous", "inconclusive"} if live.busy else {"held"}
+    assert {name: live.statuses[name] for name in tested if live.statuses[name] not in fine} == {}
     always = set.intersection(*(sim.kinds for sim in sims))
     ever = set.union(*(sim.kinds for sim in sims))
     assert always - live.kinds <= INCIDENTAL

@@ -154,11 +154,17 @@ def test_every_kind_of_the_language_has_a_weight(everything: LoadedNemesis) -> N
     assert all(weights.values())
 
 
+def protecting(name: str) -> set[str]:
+    """The values of a feature that `everything` draws. A proposal that Kafka has not built is off, too."""
+    feature = FEATURES[name]
+    return {value for value in feature.values if value == feature.default or value != UNPROTECTED}
+
+
 def test_everything_waits_for_every_trigger_and_draws_every_protective_value(everything: LoadedNemesis) -> None:
     """Shows that a new trigger, feature or value cannot be forgotten either, and that none is off."""
     assert set(everything.nemesis.chaos.seen) == set(TRIGGERS) - set(NEVER_WAITED_FOR)
     assert {name: set(values) for name, values in everything.nemesis.features.items()} == {
-        name: set(feature.values) - {UNPROTECTED} for name, feature in FEATURES.items() if name not in MENDS
+        name: protecting(name) for name in FEATURES if name not in MENDS
     }
 
 
@@ -167,7 +173,7 @@ def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
     kinds = {scheduled.fault.kind for plan in plans for scheduled in plan.schedule}
     assert kinds == set(KINDS)
     for name, feature in FEATURES.items():
-        drawn = {feature.default} if name in MENDS else set(feature.values) - {UNPROTECTED}
+        drawn = {feature.default} if name in MENDS else protecting(name)
         assert {plan.features[name] for plan in plans} == drawn
     assert {len(plan.cluster.voters) for plan in plans} == {1, 3, 4, 5}
     assert {sum(node.role == "controller" for node in plan.nodes) - len(plan.cluster.voters) for plan in plans} == {
@@ -183,6 +189,24 @@ def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
     assert {config["retries"] for config in producers} == {2, 2147483647}
     assert {config["acks"] for config in producers} == {"all", "0", "1"}
     assert {config["enable.idempotence"] for config in producers} == {False, True}
+
+
+def test_transactions_can_be_committed_before_their_time_is_over() -> None:
+    """Shows that all records of a producer's transaction are sent within half of its time-out, and that a processor is
+    away from its group for no longer than a member that stalls: else nothing is ever committed, or read."""
+    found = 0
+    for name in ("transactions", "processors", "unclean-transactions", "everything"):
+        for seed in range(1, 41):
+            for node in SimOrder(name, "", seed).plan().clients:
+                if "transaction_records" not in node.workload:
+                    continue
+                found += 1
+                timeout_ms, records = node.config["transaction.timeout.ms"], node.workload["transaction_records"]
+                if node.role == "producer":
+                    assert records == 1 or 1000 * records / node.workload["rate"] <= timeout_ms / 2
+                elif "max.poll.interval.ms" in node.config:
+                    assert node.workload["hold_ms"] <= 2 * node.config["max.poll.interval.ms"]
+    assert found > 100
 
 
 def test_four_in_five_runs_have_quick_timers(plans: list[Plan]) -> None:

@@ -9,6 +9,8 @@ from actors.trace.events import Stamped
 from chaos.incidents import library
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
+from orchestrator.campaigns.signature import shape, signature
+from orchestrator.shrinking.failure import failure_in
 from orchestrator.sim_run import run_in_sim
 from orchestrator.trace.read import read_events
 
@@ -46,3 +48,18 @@ def test_observers_see_what_is_kept(tmp_path: Path) -> None:
     assert run.exit_code == 0
     assert seen == Counter(type(event.body) for event in read_events(tmp_path))
     assert seen.total() == run.verdict.events
+
+
+def test_a_known_finding_does_not_end_it() -> None:
+    """Shows that a violation that the proposal of KAFKA-7408 itself makes is not taken for that of a defect: the run
+    goes on, and the defect is what it failed with."""
+    alone = run_in_sim(resolve(library.load("kafka-7408"), "undecided", 1), stop_at="T10")
+    assert (alone.status, list(alone.first), alone.first_unknown) == ("completed", ["T10"], {})
+    defect = "markers-cut-with-the-rest"
+    run = run_in_sim(resolve(library.load("kafka-7408"), "undecided", 1, (), (defect,)), stop_at="T10")
+    assert run.status == "interrupted"
+    assert run.first["T10"] < run.first_unknown["T10"]
+    failure = failure_in(run)
+    assert failure is not None
+    assert "has not appended again the truncated marker" in failure.sentence
+    assert signature(run) == f"T10: {shape(failure.sentence)}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from actors.defects.catalogue import DEFECTS
 from chaos.nemesis import library
 from chaos.nemesis.situations.clients import CLIENTS
 from chaos.nemesis.situations.groups import GROUPS
@@ -11,6 +13,7 @@ from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
+from chaos.nemesis.situations.transactions import TRANSACTIONS
 from chaos.scenario.resolve import resolve
 from orchestrator.sim_run import run_in_sim
 from tests.harness.nemeses import drawing
@@ -65,6 +68,17 @@ OTHERS = {
     "starts-behind": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
 }
 """Pattern -> what its nemesis draws otherwise here."""
+GIVEN_AWAY = {
+    "late-end": ("transactions", "older-end-taken"),
+    "late-markers": ("transactions", "markers-counted-unanswered"),
+    "decided-and-gone": ("transactions", "markers-not-resumed"),
+    "markers-of-former": ("transactions", "former-coordinators-marker-taken"),
+    "read-again": ("transactions", "aborted-index-of-leaders-only"),
+    "open-positions": ("processors", "offsets-taken-at-abort"),
+    "late-batch": ("transactions", "verification-outlives-marker"),
+    "markers-of-one": ("unclean-transactions", "markers-cut-with-the-rest"),
+}
+"""Pattern of transactions -> a nemesis that has a weight for it, and a defect that shows only where it occurs."""
 
 
 @pytest.mark.parametrize("pattern", NEMESES)
@@ -87,3 +101,42 @@ def test_each_situation_is_drawn_by_its_nemesis_and_by_everything() -> None:
     for pattern, name in NEMESES.items():
         assert library.load(name).nemesis.chaos.pattern[pattern]
         assert everything[pattern]
+
+
+@pytest.mark.parametrize("pattern", GIVEN_AWAY)
+def test_a_situation_of_transactions_gives_a_defect_away(pattern: str) -> None:
+    """Shows that what a pattern is about occurs within a dozen runs: the defect is caught that shows in it."""
+    name, defect = GIVEN_AWAY[pattern]
+    meant = DEFECTS[defect].caught_by
+    settings = dict(each.removeprefix("features.").split("=") for each in DEFECTS[defect].settings)
+    others = {"features": {feature: {value: 1.0} for feature, value in settings.items()}} if settings else {}
+    loaded = drawing(name, pattern, **others)
+    for seed in SEEDS:
+        plan = resolve(loaded.drawn(seed), "", seed, (), (defect,))
+        verdict = run_in_sim(plan, stop_at=meant, only=[meant]).verdict
+        if any(each.violated for each in verdict.invariants):
+            return
+    pytest.fail(f"{pattern} did not occur in {len(SEEDS)} runs")
+
+
+def test_a_producer_that_lingers_gives_a_defect_away() -> None:
+    """Shows that a drawn producer stays in its last transaction for longer than the bound of T9: a coordinator is
+    caught that never ends one, and one that does breaks no promise."""
+    drawn = library.load("transactions")
+    workload = drawn.nemesis.workload.model_copy(update={"lingers": {"yes": 1.0}})
+    loaded = msgspec.structs.replace(drawn, nemesis=drawn.nemesis.model_copy(update={"workload": workload}))
+    for seed in SEEDS:
+        plan = resolve(loaded.drawn(seed), "", seed, (), ("transactions-never-time-out",))
+        verdict = run_in_sim(plan, stop_at="T9", only=["T9"]).verdict
+        if any(each.violated for each in verdict.invariants):
+            run = run_in_sim(resolve(loaded.drawn(seed), "", seed))
+            assert run.exit_code == 0, (seed, run.verdict.unexpected, run.verdict.undecided)
+            return
+    pytest.fail(f"no producer lingered in {len(SEEDS)} runs")
+
+
+def test_each_situation_of_transactions_is_drawn_by_its_nemesis() -> None:
+    """Shows that none is forgotten here or in the files."""
+    assert set(GIVEN_AWAY) == set(TRANSACTIONS)
+    for pattern, (name, _) in GIVEN_AWAY.items():
+        assert library.load(name).nemesis.chaos.pattern[pattern]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC, partition_for
 from actors.broker.group_coordinator import expiration, loading, rebalance
 from actors.broker.group_coordinator.group import ClassicGroup
-from actors.broker.group_coordinator.partitions import partition_for
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.turn import Turn
 from actors.node.component import Component
@@ -28,7 +28,7 @@ class GroupCoordinator(msgspec.Struct):
     def find(self, turn: Turn, group_id: str) -> tuple[Shard | None, KafkaError]:
         """The offsets partition of a group: NOT_COORDINATOR if another broker leads it, COORDINATOR_LOAD_IN_PROGRESS
         while its log is being read."""
-        shard = self.shards.get(partition_for(turn, group_id))
+        shard = self.shards.get(partition_for(turn, GROUP_METADATA_TOPIC, group_id))
         if shard is None:
             return None, KafkaError.NOT_COORDINATOR
         if shard.loading:

@@ -29,9 +29,14 @@ def clean_up(turn: Turn, shard: Shard) -> None:
     emptied: list[ClassicGroup] = []
     for group in shard.groups.values():
         stored = shard.offsets.written.get(group.group_id, {})
-        gone = [tp for tp, value in stored.items() if _is_expired(turn, group, tp, value)]
+        gone = [
+            tp
+            for tp, value in stored.items()
+            if _is_expired(turn, group, tp, value) and not shard.offsets.is_pending(group.group_id, tp)
+        ]
         expired += [(group, tp) for tp in gone]
-        if len(gone) == len(stored) and group.state == EMPTY:
+        open_transaction = shard.offsets.has_open_transaction(group.group_id)
+        if len(gone) == len(stored) and group.state == EMPTY and not open_transaction:
             emptied.append(group)
     tombstones = [records.offset_commit(group.group_id, tp, None) for group, tp in expired]
     tombstones += [records.group_tombstone(group.group_id) for group in emptied]
@@ -51,6 +56,8 @@ def clean_up(turn: Turn, shard: Shard) -> None:
 def forget_partitions(turn: Turn, shard: Shard, names: list[str]) -> None:
     """Tombstones for what is committed for partitions that are no more."""
     gone = [(group, tp) for group, of_group in shard.offsets.written.items() for tp in of_group if tp in names]
+    for by_group in shard.offsets.pending.values():
+        gone += [(group, tp) for group, of_group in by_group.items() for tp in of_group if tp in names]
     if not gone or "removed-topics-remembered" in turn.step.defects:
         return
     result = writes.append(turn, shard, [records.offset_commit(group, tp, None) for group, tp in gone])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.writes import answer
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import DEAD, STABLE
 from actors.broker.group_coordinator.shard import Shard
-from actors.broker.group_coordinator.writes import answer
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from krift.v1.groups import (

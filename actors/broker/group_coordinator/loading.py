@@ -3,23 +3,26 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC
 from actors.broker.group_coordinator import expiration, records, writes
 from actors.broker.group_coordinator.answers import answer_join, answer_sync
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import DEAD, PREPARING_REBALANCE
 from actors.broker.group_coordinator.offset_commit import simple_group
-from actors.broker.group_coordinator.partitions import GROUP_METADATA_TOPIC
 from actors.broker.group_coordinator.rebalance import cancel_timers, prepare_rebalance, reschedule_heartbeat
 from actors.broker.group_coordinator.records import CoordinatorRecord
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.tracing import record_loaded, transition
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
+from actors.log.batch import Batch
+from actors.log.control_records import ControlRecordType, marker_of
 from actors.node.errors import KafkaError
 from actors.trace.events import GrpLoad
 from krift.v1.groups import GroupMetadataValue, JoinGroupResponse, SyncGroupResponse
 
 LOAD = "groups/load/"
+NO_PRODUCER_ID = -1
 
 
 def on_leadership(turn: Turn, partition: Partition) -> None:
@@ -28,7 +31,7 @@ def on_leadership(turn: Turn, partition: Partition) -> None:
         return
     shards = turn.groups.shards
     shard = shards.get(partition.tp)
-    if not partition.is_leader:
+    if not partition.serves:
         if shard is not None and "coordinates-as-follower" not in turn.step.defects:
             _unload(turn, shard)
     elif shard is None:
@@ -43,8 +46,14 @@ def load(turn: Turn, shard: Shard) -> None:
     """Read the log, up to its end; what lies above the high watermark is not told to anybody before it is committed."""
     log = turn.replicas.partitions[shard.tp].log
     for batch in log.batches[: -1 if "load-ends-early" in turn.step.defects else None]:
-        for index, record in enumerate([] if batch.is_control else batch.records):
-            _replay(shard, batch.base_offset + index, records.decode(record))
+        if batch.is_control:
+            _replay_marker(shard, batch)
+            continue
+        producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+        if "open-offsets-loaded-as-committed" in turn.step.defects:
+            producer_id = NO_PRODUCER_ID
+        for index, record in enumerate(batch.records):
+            _replay(shard, batch.base_offset + index, records.decode(record), producer_id)
     shard.written = log.end_offset
     shard.offsets.advance(log.high_watermark)
     shard.loading = False
@@ -60,8 +69,15 @@ def load(turn: Turn, shard: Shard) -> None:
     expiration.schedule(turn, shard)
 
 
-def _replay(shard: Shard, offset: int, record: CoordinatorRecord) -> None:
-    writes.replay_offset(shard, offset, record)
+def _replay_marker(shard: Shard, batch: Batch) -> None:
+    marker = marker_of(batch.records)
+    if marker is not None:
+        commits = marker.type == ControlRecordType.COMMIT
+        shard.offsets.end_transaction(batch.producer_id, commits, batch.base_offset)
+
+
+def _replay(shard: Shard, offset: int, record: CoordinatorRecord, producer_id: int) -> None:
+    writes.replay_offset(shard, offset, record, producer_id)
     group_key, offset_key = record.key.group_metadata, record.key.offset_commit
     if offset_key is not None and record.value is not None and offset_key.group not in shard.groups:
         shard.groups[offset_key.group] = simple_group(offset_key.group, offset + 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.writes import answer, answer_error
 from actors.broker.group_coordinator.answers import answer_join
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
@@ -12,7 +13,7 @@ from actors.broker.group_coordinator.rebalance import (
     reschedule_heartbeat,
 )
 from actors.broker.group_coordinator.shard import Shard
-from actors.broker.group_coordinator.writes import answer, answer_error, answer_when_committed
+from actors.broker.group_coordinator.writes import answer_when_committed
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from krift.v1.groups import (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.coordinator_common.writes import answer, coordinator_error
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import (
@@ -24,6 +25,7 @@ from actors.node.errors import KafkaError
 from actors.node.spec import topic_partition
 from actors.trace.events import GrpCommit
 from krift.v1.groups import OffsetCommitRequest, OffsetCommitResponse
+from krift.v1.transactions import TxnOffsetCommitResponse
 
 WITH_METADATA_EPOCH = 4
 GROUP_ID_NOT_FOUND_FROM = 9
@@ -31,30 +33,33 @@ WITH_TOPIC_IDS = 10
 
 
 class Commit(msgspec.Struct):
-    """One partition of an OffsetCommit. ``tp`` "": its topic is unknown. ``value``: what is to be stored."""
+    """One partition of an OffsetCommit, or of a TxnOffsetCommit. ``tp`` "": its topic is unknown. ``value``: what is to
+    be stored."""
 
     tp: str
     value: OffsetAndMetadata
-    answer: OffsetCommitResponse.OffsetCommitResponsePartition
+    answer: (
+        OffsetCommitResponse.OffsetCommitResponsePartition | TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+    )
 
 
 def offset_commit(turn: Turn, connection: str, request: OffsetCommitRequest) -> None:
     """Store positions, and answer when they are committed."""
     response, commits = _parse(turn, request)
     if not commits:
-        writes.answer(turn, connection, request, response)
+        answer(turn, connection, request, response)
         return
     shard, error = turn.groups.find(turn, request.group_id)
     if shard is None:
         _fail(commits, error)
-        writes.answer(turn, connection, request, response)
+        answer(turn, connection, request, response)
         return
     error = _validate(turn, shard, request)
     if error:
         _fail(commits, error)
         for commit in commits:
             _record(turn, shard, request, commit)
-        writes.answer(turn, connection, request, response)
+        answer(turn, connection, request, response)
         return
     _commit(turn, shard, request, commits)
     writes.answer_when_committed(turn, shard, connection, request, response)
@@ -165,7 +170,7 @@ def _commit(turn: Turn, shard: Shard, request: OffsetCommitRequest, commits: lis
         result = writes.append(turn, shard, written)
         base_offset = result.base_offset
         if result.error:
-            _fail(accepted, writes.coordinator_error(result.error))
+            _fail(accepted, coordinator_error(result.error))
     for commit in commits:
         log_offset = -1
         if base_offset >= 0 and not commit.answer.error_code:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from actors.broker.coordinator_common.writes import answer as answer_coordinated, answer_error, coordinator_error
 from actors.broker.group_coordinator import writes
 from actors.broker.group_coordinator.group_state import DEAD
 from actors.broker.group_coordinator.offset_metadata import INVALID_OFFSET, OffsetAndMetadata
@@ -83,7 +84,7 @@ class DelayedOffsetFetch(DelayedOperation):
         """It took too long."""
         for group in self.groups:
             if group.waiting:
-                group.error, group.waiting = writes.coordinator_error(KafkaError.REQUEST_TIMED_OUT), False
+                group.error, group.waiting = coordinator_error(KafkaError.REQUEST_TIMED_OUT), False
         answer(context, self.connection, self.request, self.groups)
 
 
@@ -93,7 +94,7 @@ def settle(turn: Turn, group: FetchedGroup) -> None:
         return
     decided = writes.decide(turn, group.offsets_tp, group.end)
     if decided is not None:
-        group.waiting, group.error = False, writes.coordinator_error(decided)
+        group.waiting, group.error = False, coordinator_error(decided)
 
 
 # ---- the request -------------------------------------------------------------------------------------------
@@ -141,7 +142,18 @@ def _fetch(turn: Turn, request: OffsetFetchRequest, asked: OffsetFetchRequest.Of
         found.topics = _all(turn, known, by_id)
     else:
         found.topics = [_topic(turn, known, topic, by_id) for topic in asked.topics]
+    if request.require_stable and "unstable-offsets-told" not in turn.step.defects:
+        _hide_unstable(shard, found)
     return found
+
+
+def _hide_unstable(shard: Shard, found: FetchedGroup) -> None:
+    """What an open transaction is about to commit is not told, nor what was committed before."""
+    for topic in found.topics:
+        for partition in topic.partitions:
+            tp = topic_partition(topic.name, partition.index)
+            if not partition.error and shard.offsets.is_pending(found.group_id, tp):
+                partition.error, partition.value, partition.other = KafkaError.UNSTABLE_OFFSET_COMMIT, None, False
 
 
 def _of_group(turn: Turn, shard: Shard, group_id: str, newest: bool) -> dict[str, OffsetAndMetadata]:
@@ -199,14 +211,14 @@ def answer(turn: Turn, connection: str, request: OffsetFetchRequest, groups: lis
     """Send it, and record what was told."""
     version = request.header.api_version
     for group in groups:
-        _record(turn, group)
+        _record(turn, group, request.require_stable)
     if version >= BATCHED:
         response = OffsetFetchResponse(groups=[_group_response(turn, version, group) for group in groups])
-        writes.answer(turn, connection, request, response)
+        answer_coordinated(turn, connection, request, response)
         return
     [group] = groups
     if group.error:
-        writes.answer_error(turn, connection, request, group.error)
+        answer_error(turn, connection, request, group.error)
         return
     response = OffsetFetchResponse()
     for topic in group.topics:
@@ -215,7 +227,7 @@ def answer(turn: Turn, connection: str, request: OffsetFetchRequest, groups: lis
         for each in topic.partitions:
             partition = OffsetFetchResponse.OffsetFetchResponsePartition()
             told.partitions.append(_fill(turn, version, partition, each))
-    writes.answer(turn, connection, request, response)
+    answer_coordinated(turn, connection, request, response)
 
 
 def _group_response(turn: Turn, version: int, group: FetchedGroup) -> OffsetFetchResponse.OffsetFetchResponseGroup:
@@ -245,7 +257,7 @@ def _fill(turn: Turn, version: int, told: Any, found: FetchedPartition) -> Any:
     return told
 
 
-def _record(turn: Turn, group: FetchedGroup) -> None:
+def _record(turn: Turn, group: FetchedGroup, stable: bool) -> None:
     if not group.offsets_tp:
         return
     offsets: dict[str, Entry] = {}
@@ -254,4 +266,5 @@ def _record(turn: Turn, group: FetchedGroup) -> None:
             if not partition.error and not partition.other:
                 entry = NO_ENTRY if partition.value is None else partition.value.entry
                 offsets[topic_partition(topic.name, partition.index)] = list(entry)
-    turn.step.record(GrpFetch(group.group_id, group.offsets_tp, group.epoch, int(group.error), offsets))
+    stable_end = group.end if stable else -1
+    turn.step.record(GrpFetch(group.group_id, group.offsets_tp, group.epoch, int(group.error), offsets, stable_end))

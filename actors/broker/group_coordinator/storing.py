@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.writes import coordinator_error
 from actors.broker.group_coordinator import rebalance
 from actors.broker.group_coordinator.answers import answer_join
 from actors.broker.group_coordinator.group import ClassicGroup, GroupMember, Protocols
 from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from actors.broker.group_coordinator.tracing import record_state
-from actors.broker.group_coordinator.writes import DelayedWrite, coordinator_error
+from actors.broker.group_coordinator.writes import DelayedGroupWrite
 from actors.broker.turn import Turn
 from krift.v1.groups import JoinGroupResponse
 
@@ -15,7 +16,7 @@ SKIPPING_ASSIGNMENT = 9
 """First version of JoinGroup that can tell a leader to leave the assignment as it is."""
 
 
-class DelayedAssignment(DelayedWrite):
+class DelayedAssignment(DelayedGroupWrite):
     """The assignment of a generation (member id -> bytes), which its leader ``member_id`` gave."""
 
     group_id: str
@@ -41,7 +42,7 @@ class DelayedAssignment(DelayedWrite):
         rebalance.maybe_prepare_rebalance_or_complete_join(context, shard, group, reason)
 
 
-class DelayedStaticMember(DelayedWrite):
+class DelayedStaticMember(DelayedGroupWrite):
     """A static member that came back under ``new_id``, with what it was before. ``version``: of its JoinGroup.
     ``leader``: of the group before that."""
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import ConsPos, LogHw, PartAssume, PollReturn, SendReturn, Stamped
+from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Copy, Held
 from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -28,12 +31,31 @@ class Acknowledged(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
+class GivenUp(msgspec.Struct, gc=False):
+    """A record whose loss is excused, by ``rule``. back: leader epoch since which leaders have it again, -1 none."""
+
+    uid: str
+    rule: str
+    back: int = -1
+
+
+class Toll(msgspec.Struct, gc=False):
+    """Records that one event showed to be gone, as ``rule`` allows ("" none does). at_us: when the first was found."""
+
+    rule: str
+    by: Witness | None
+    at_us: int
+    number: int = 0
+
+
 class Reader(msgspec.Struct):
-    """What one consumer has read without a jump: offsets in [start, end), and earlier such stretches."""
+    """What one consumer has read without a jump: offsets in [start, end), and earlier such stretches; ``isolation``: of
+    its polls."""
 
     start: int = -1
     end: int = -1
     earlier: list[tuple[int, int]] = []
+    isolation: int = 0
 
     def covers(self, offset: int) -> bool:
         """Whether this consumer must have seen ``offset``."""
@@ -42,16 +64,26 @@ class Reader(msgspec.Struct):
 
 class Sends(State):
     """``recent``: offset -> acknowledged send, as far as a new leader's log could still lack it; ``unread``: those
-    that no consumer has got so far; ``read``: per offset whether a consumer got it. ``given_up``: offset -> uid of the
-    record whose loss is excused: each counts once, however many leaders lack it."""
+    that no consumer has got so far; ``aborted``: those of aborted transactions, the most recent ones, which only a
+    reader of all records gets; ``read``: per offset whether a consumer got it. ``given_up``: offset -> record
+    whose loss is excused: each counts once, however many leaders lack it. ``elected``: leader epoch in which some of
+    these came back -> when it was taken up. ``broken``: offset -> record that is lost though nothing allows it.
+    ``tolls``: rule and event -> how many records it showed to be gone. ``now_us``: of the newest event that may show
+    such."""
 
     recent: dict[int, Acknowledged] = {}
     unread: dict[int, Acknowledged] = {}
+    aborted: dict[int, Acknowledged] = {}
     read: bytearray = msgspec.field(default_factory=bytearray)
     readers: dict[str, Reader] = {}
     floor: int = 0
     budget: LossBudget = LossBudget()
-    given_up: dict[int, str] = {}
+    given_up: dict[int, GivenUp] = {}
+    elected: dict[int, int] = {}
+    broken: dict[int, str] = {}
+    tolls: dict[str, Toll] = {}
+    now_us: int = -1
+    renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
@@ -59,7 +91,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
 
     Example: producer-1 has the acknowledgement that its record producer-1:57 is at offset 41 of orders-0. Broker-2
     takes over with a log in which offset 41 holds another record; or all consumers read past 41 and none of them got
-    the record.
+    the record. A record of a transaction is acknowledged before the transaction ends: after an abort, consumers at
+    read_committed do not get it, and consumers at read_uncommitted still do.
     """
 
     id = "C1"
@@ -79,6 +112,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         ),
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
+        RULE: RENUMBERED,
     }
     not_promised = ("acks<=1",)
 
@@ -90,6 +124,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if type(body) is SendReturn:
             if body.outcome == "ok" and body.offset >= 0:
                 return self._acknowledged(state, event, body, mirror)
+            state.renumbered.note(body)
         elif type(body) is PollReturn:
             if body.outcome == "ok" and body.records:
                 self._read(state, event, body)
@@ -100,21 +135,41 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             reader.start = reader.end = body.new
         elif type(body) is PartAssume:
             return self._new_leader(state, event, body, mirror) if body.role == "leader" else NOTHING
-        elif mirror.committed.floor > state.floor:
-            state.floor = mirror.committed.floor
-            state.recent = {offset: sent for offset, sent in state.recent.items() if offset >= state.floor}
+        else:
+            if mirror.newly_ended:
+                self._ended(state, mirror)
+            if mirror.committed.floor > state.floor:
+                state.floor = mirror.committed.floor
+                state.recent = {offset: sent for offset, sent in state.recent.items() if offset >= state.floor}
+            if state.renumbered.failing:
+                return state.renumbered.judge(self, state.key, mirror)
         return NOTHING
+
+    def _ended(self, state: Sends, mirror: LogMirror) -> None:
+        """Markers are committed: what is aborted need not be read by everybody."""
+        for span in mirror.newly_ended:
+            for base, end in () if span.commits else span.ranges:
+                for offset in range(base, end):
+                    sent = state.unread.pop(offset, None)
+                    if sent is not None:
+                        state.aborted[offset] = sent
+        while len(state.aborted) > REMEMBERED:
+            del state.aborted[next(iter(state.aborted))]
 
     def _acknowledged(self, state: Sends, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         offset = body.offset
         leader_epoch = acknowledged_in(event, body, mirror)
         sent = Acknowledged(body.uid, body.acks, leader_epoch, witness(event))
+        state.now_us = event.wall
         if body.acks == ACKS_ALL:
             state.tested += 1
+        if state.renumbered.failing and self._is_taken_for_another(state, sent, offset, mirror):
+            return NOTHING
         if offset >= state.floor:
             state.recent[offset] = sent
         if offset >= len(state.read) or not state.read[offset]:
-            state.unread[offset] = sent
+            aborted = mirror.transactions.any and mirror.transactions.fate(offset) == "aborted"
+            (state.aborted if aborted else state.unread)[offset] = sent
         # What is committed may come from a leader which did not know that an unclean election had replaced it.
         log = mirror.lineage_log(leader_epoch) or mirror.replica(body.broker).log
         where = f"the log of {body.broker} at that time"
@@ -128,14 +183,38 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
                     return found
         return NOTHING
 
+    def _is_taken_for_another(self, state: Sends, sent: Acknowledged, offset: int, mirror: LogMirror) -> bool:
+        """Whether a leader may have taken a record for one whose sequence number it was given."""
+        held, session = mirror.records.at(offset), place_of(sent.uid)[0]
+        if held is None or held.uid == sent.uid or place_of(held.uid)[0] != session:
+            return False
+        if given_up(mirror, held.copy.leader_epoch, sent.leader_epoch, offset):
+            return False
+        sentence = (
+            f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; {held.uid} is "
+            "committed there"
+        )
+        return state.renumbered.doubted(mirror, session, [offset], sentence, sent.by, held.copy.by)
+
     def _new_leader(self, state: Sends, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
         lineage = mirror.lineages.get(body.leader_epoch)
         if lineage is None or lineage.assumed.id != event.id:
             return NOTHING
+        state.now_us = event.wall
         found: list[Any] = []
         for offset, sent in state.recent.items():
             if sent.leader_epoch <= lineage.epoch:  # a leader that takes up late need not have what later ones append
                 found.extend(self._in_lineage(state, sent, offset, lineage.epoch, mirror))
+        log = mirror.lineage_log(lineage.epoch)
+        assert log is not None
+        for offset, lost in state.given_up.items():
+            if offset < log.floor:
+                continue
+            if not _has(log, offset, lost.uid):
+                lost.back = -1
+            elif lost.back < 0:
+                lost.back = lineage.epoch
+                state.elected[lineage.epoch] = event.wall
         return found
 
     def _in_lineage(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> Emissions:
@@ -159,9 +238,9 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     ) -> Emissions:
         if offset < log.floor:
             return NOTHING
-        batch = log.batch_at(offset)
-        if batch is not None and batch.uid_at(offset) == sent.uid:
+        if _has(log, offset, sent.uid):
             return NOTHING
+        batch = log.batch_at(offset)
         holds = "lacks that offset" if batch is None else f"has {batch.uid_at(offset) or 'no record'} there"
         sentence = (
             f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
@@ -180,10 +259,15 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     ) -> Emissions:
         rule = self._excuse(state, sent, offset, epoch, mirror)
         if not rule:
+            if state.broken.get(offset) != sent.uid:
+                state.broken[offset] = sent.uid
+                _charge(state, rule, proof)
             return self.violated(state.key, sentence, sent.by, proof)
-        if state.given_up.get(offset) == sent.uid:
+        known = state.given_up.get(offset)
+        if known is not None and known.uid == sent.uid:
             return NOTHING
-        state.given_up[offset] = sent.uid
+        state.given_up[offset] = GivenUp(sent.uid, rule)
+        _charge(state, rule, proof)
         return self.excused(rule, state.key, sentence, sent.by, proof)
 
     def _excuse(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> str:
@@ -205,25 +289,60 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             read[offset] = 1
             if offset in unread:
                 del unread[offset]
+            elif state.aborted:
+                state.aborted.pop(offset, None)
         reader = state.readers.get(event.node)
         if reader is None:
             reader = state.readers[event.node] = Reader()
         if reader.start < 0:
             reader.start = body.records[0].offset
-        reader.end = max(reader.end, last + 1)
+        reader.end, reader.isolation = max(reader.end, last + 1), body.isolation
 
     def finish(self, state: Sends, mirror: LogMirror) -> Emissions:
         found: list[Any] = []
         newest = max(mirror.lineages, default=-1)
-        for offset, sent in sorted(state.unread.items()):
-            past = next((client for client, reader in sorted(state.readers.items()) if reader.covers(offset)), None)
-            if past is not None:
-                sentence = (
-                    f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; "
-                    f"{past} read past it, and no consumer got it"
-                )
-                found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
+        state.now_us = -1
+        readers = sorted(state.readers.items())
+        everything = [each for each in readers if each[1].isolation != READ_COMMITTED]
+        for unread, who in ((state.unread, readers), (state.aborted, everything)):
+            for offset, sent in sorted(unread.items()):
+                past = next((client for client, reader in who if reader.covers(offset)), None)
+                if past is not None:
+                    sentence = (
+                        f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; "
+                        f"{past} read past it, and no consumer got it"
+                    )
+                    found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
+        for offset, lost in state.given_up.items():
+            found.extend(self._regained(state, offset, lost, newest, mirror))
+        for toll in state.tolls.values():
+            found.extend(self.lost(toll.rule, state.key, toll.number, toll.at_us, toll.by))
+        found.extend(state.renumbered.judge(self, state.key, mirror, at_end=True))
         return found
+
+    def _regained(self, state: Sends, offset: int, lost: GivenUp, newest: int, mirror: LogMirror) -> Emissions:
+        """Whether a record that was missing is in the newest leader's log."""
+        log = mirror.lineage_log(newest)
+        if log is None or not (_has(log, offset, lost.uid) if offset >= log.floor else lost.back >= 0):
+            return NOTHING
+        by = mirror.lineages[newest if lost.back < 0 else lost.back]
+        how = "elected uncleanly, " if by.unclean else ""
+        sentence = f"{by.leader}, {how}leader of {state.key} in leader epoch {by.epoch}, has them"
+        return self.regained(lost.rule, state.key, sentence, state.elected.get(lost.back, -1), by.assumed)
+
+
+def _charge(state: Sends, rule: str, proof: Witness | None) -> None:
+    """One more record is gone. ``proof``: the event that shows it."""
+    by = f"{rule} {proof.id if proof is not None else ''}"
+    toll = state.tolls.get(by)
+    if toll is None:
+        toll = state.tolls[by] = Toll(rule, proof, state.now_us)
+    toll.number += 1
+
+
+def _has(log: Prefix, offset: int, uid: str) -> bool:
+    batch = log.batch_at(offset)
+    return batch is not None and batch.uid_at(offset) == uid
 
 
 class Value(msgspec.Struct, frozen=True, gc=False):
@@ -240,6 +359,7 @@ class Values(State):
 
     told: dict[int, Value] = {}
     failed: FailedSends = msgspec.field(default_factory=FailedSends)
+    renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
 
 
 class OneOffsetOneValue(LogInvariant[Values]):
@@ -265,6 +385,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
         "epoch-bump": EPOCH_BUMP,
+        RULE: RENUMBERED,
     }
 
     def initial(self, key: str, profile: Profile) -> Values:
@@ -273,10 +394,14 @@ class OneOffsetOneValue(LogInvariant[Values]):
     def step(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogHw:
-            return self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
+            news = self._committed(state, event, mirror) if mirror.newly_committed else NOTHING
+            if state.renumbered.failing:
+                return [*news, *state.renumbered.judge(self, state.key, mirror)]
+            return news
         if type(body) is SendReturn:
             if body.outcome != "ok":
                 state.failed.note(event, body)
+                state.renumbered.note(body)
             elif body.acks == ACKS_ALL and body.offset >= 0:
                 return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
             return NOTHING
@@ -317,8 +442,15 @@ class OneOffsetOneValue(LogInvariant[Values]):
             f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
             f"and {known.uid or 'no record'} for {known.by.node}"
         )
+        rule, session = given_up(mirror, known.leader_epoch, leader_epoch, offset), place_of(uid)[0]
+        if (
+            not rule
+            and session == place_of(known.uid)[0]
+            and state.renumbered.doubted(mirror, session, [offset], sentence, known.by, witness(event))
+        ):
+            return NOTHING
         self._tell(state, offset, Value(uid, leader_epoch, witness(event)))
-        if rule := given_up(mirror, known.leader_epoch, leader_epoch, offset):
+        if rule:
             return self.excused(rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
@@ -361,7 +493,15 @@ class OneOffsetOneValue(LogInvariant[Values]):
             rule = "epoch-bump" if due else ""
         if rule:
             return self.excused(rule, state.key, sentence, by, event)
+        offsets = [first.offset, second.offset]
+        if first.numbered == second.numbered and state.renumbered.doubted(
+            mirror, place_of(uid)[0], offsets, sentence, by, witness(event)
+        ):
+            return NOTHING
         return self.violated(state.key, sentence, by, event)
+
+    def finish(self, state: Values, mirror: LogMirror) -> Emissions:
+        return state.renumbered.judge(self, state.key, mirror, at_end=True)
 
 
 def _value(committed: Held) -> Value:

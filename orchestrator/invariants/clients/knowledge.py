@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED
 from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
@@ -101,13 +102,15 @@ def _raised(floor: Floor, known: Known) -> Floor:
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """An answer that must not fall below what was known. ``offset``: an end (exclusive), as it is compared."""
+    """An answer that must not fall below what was known. ``offset``: an end (exclusive), as it is compared. reopened:
+    of a last stable offset, the newest leader epoch in which a transaction may be open again that was over."""
 
     leader_epoch: int
     end: int
     weak: bool
     sentence: str
     event: Stamped
+    reopened: int = -1
 
 
 def _who(broker: str, leader_epoch: int) -> str:
@@ -196,6 +199,8 @@ class _Ends(LogInvariant[Judged]):
         taint = mirror.taint_between(known.leader_epoch, answer.leader_epoch, known.end)
         if taint is not None:
             return taint.rule
+        if known.leader_epoch < answer.reopened:
+            return "unclean-election"
         if mirror.loss_excuses(known.end - 1, state.budget):
             return "loss-budget"
         return "unclean-enabled" if state.unclean_allowed else ""
@@ -281,7 +286,11 @@ class LatestCoversWhatIsKnown(_Ends):
         sentence = (
             f"{_who(body.broker, epoch)} reported {body.offset:,} as the latest offset of {state.key} to {event.node}"
         )
-        return self._judge(state, floor, Answer(epoch, body.offset, False, sentence, event), "", mirror)
+        reopened = -1
+        if body.isolation == READ_COMMITTED:
+            unclean = [taint.epoch for taint in mirror.taints if taint.rule == "unclean-election"]
+            reopened = max((each for each in unclean if each <= epoch), default=-1)
+        return self._judge(state, floor, Answer(epoch, body.offset, False, sentence, event, reopened), "", mirror)
 
 
 class RealTimeOrder(_Ends):

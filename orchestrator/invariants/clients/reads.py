@@ -7,8 +7,9 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED
 from actors.node.spec import is_recreated
-from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, Polled, PollReturn, SendInvoke, Stamped
+from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, PartAssume, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
@@ -24,11 +25,12 @@ def _is_read(body: PollReturn) -> bool:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where a consumer goes on reading, and the event that put it there. begun: its first position in this
-    topic, from which it has read nothing yet."""
+    """Where a consumer goes on reading, and the event that put it there, with the isolation of its last poll. begun:
+    its first position in this topic, from which it has read nothing yet."""
 
     position: int
     by: Witness
+    isolation: int = 0
     begun: bool = False
 
 
@@ -42,13 +44,11 @@ class Membership(msgspec.Struct, frozen=True):
 
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin. ``hidden``: ranges of committed offsets (exclusive
-    ends) without a record for applications."""
+    or was to begin."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
     frontiers: dict[str, Progress] = {}
-    hidden: list[tuple[int, int]] = []
 
 
 class ConsumersGoForward(LogInvariant[Positions]):
@@ -56,9 +56,10 @@ class ConsumersGoForward(LogInvariant[Positions]):
 
     Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll returns 44, though producer-1:41 to
     producer-1:43 are at 41 to 43; or it returns 40 again. A jump that the consumer itself reports (a position that was
-    assigned, reset or sought) starts a new sequence; offsets of control records are no gap. A group counts as one
-    consumer: a new owner of a partition begins at the group's committed position, which is not beyond the records that
-    some member was given; and a former owner gets no more records of it.
+    assigned, reset or sought) starts a new sequence. Offsets of control records are no gap, and for a consumer at
+    read_committed neither are those of aborted records. A group counts as one consumer: a new owner of a partition
+    begins at the group's committed position, which is not beyond the records that some member was given; and a former
+    owner gets no more records of it.
     """
 
     id = "C5"
@@ -68,8 +69,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         "a poll returns records to a consumer whose position is known, or a consumer begins at its group's committed "
         "position"
     )
-    types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw)
-    cases = {LogHw: ("leader",)}
+    types = (PollReturn, ConsPos, ConsOwn, MetaView)
     unseen = (
         "the end of reading: L6 judges a consumer that stops",
         (
@@ -99,11 +99,6 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return NOTHING
         if type(body) is MetaView:
             state.consumers.pop(event.node, None)
-            return NOTHING
-        for batch in mirror.newly_committed:
-            if not batch.uids:
-                state.hidden.append((batch.base, batch.end))
-                del state.hidden[:-REMEMBERED]
         return NOTHING
 
     def _placed(self, state: Positions, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
@@ -112,11 +107,12 @@ class ConsumersGoForward(LogInvariant[Positions]):
         group = state.members[event.node].group
         frontier = state.frontiers.get(group)
         if frontier is None or body.new > frontier.position:
-            state.frontiers[group] = Progress(body.new, witness(event))
+            isolation = 0 if frontier is None else frontier.isolation
+            state.frontiers[group] = Progress(body.new, witness(event), isolation)
         if body.reason != "committed" or frontier is None or mirror.removed:
             return NOTHING
         state.tested += 1
-        left_out = self._left_out(state, frontier.position, body.new)
+        left_out = _left_out(mirror, frontier.position, body.new, frontier.isolation)
         if left_out < 0:
             return NOTHING
         sentence = (
@@ -125,12 +121,12 @@ class ConsumersGoForward(LogInvariant[Positions]):
         )
         return self.violated(state.key, sentence, frontier.by, event)
 
-    def _as_member(self, state: Positions, event: Stamped, end: int) -> Emissions:
+    def _as_member(self, state: Positions, event: Stamped, end: int, isolation: int) -> Emissions:
         """A member of a group was given records."""
         member = state.members[event.node]
         frontier = state.frontiers.get(member.group)
         if frontier is None or end > frontier.position:
-            state.frontiers[member.group] = Progress(end, witness(event))
+            state.frontiers[member.group] = Progress(end, witness(event), isolation)
         if member.owns:
             return NOTHING
         sentence = f"{event.node} got records of {state.key} up to {end:,} after it had given that up"
@@ -138,7 +134,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
 
     def _read(self, state: Positions, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         offsets = offsets_of(body.records)
-        if event.node in state.members and (found := self._as_member(state, event, offsets[-1] + 1)):
+        if event.node in state.members and (found := self._as_member(state, event, offsets[-1] + 1, body.isolation)):
             return found
         before = state.consumers.get(event.node)
         state.consumers[event.node] = Progress(offsets[-1] + 1, witness(event))
@@ -153,7 +149,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
             if offset < expected:
                 sentence = f"{event.node} got offset {offset:,} of {state.key} when it had read up to {expected:,}"
                 return self.violated(state.key, sentence, by, event)
-            left_out = self._left_out(state, expected, offset)
+            left_out = _left_out(mirror, expected, offset, body.isolation)
             if left_out >= 0:
                 batch = mirror.committed.batch_at(left_out)
                 sentence = (
@@ -164,12 +160,11 @@ class ConsumersGoForward(LogInvariant[Positions]):
             expected = offset + 1
         return NOTHING
 
-    def _left_out(self, state: Positions, start: int, end: int) -> int:
-        """The first offset of [start, end) that is not hidden, -1 if there is none."""
-        for base, hidden_end in state.hidden:
-            if base <= start < hidden_end:
-                start = hidden_end
-        return start if start < end else -1
+
+def _left_out(mirror: LogMirror, start: int, end: int, isolation: int) -> int:
+    """The first offset of [start, end) that a reader must have got, -1 if there is none."""
+    start = mirror.transactions.hidden_until(max(start, mirror.transactions.forgotten), isolation)
+    return start if start < end else -1
 
 
 _POLL = struct.Struct(f"<?qi{WITNESS}")
@@ -300,15 +295,18 @@ class ReadsRepeat(LogInvariant[Reads]):
         return NOTHING
 
     def _passed_by(self, state: Reads, start: int, end: int, event: Stamped, mirror: LogMirror) -> Emissions:
+        assert type(event.body) is PollReturn
+        committed_alone = event.body.isolation == READ_COMMITTED
         for offset in range(max(start, state.read.start), min(end, state.read.end)):
             if known := state.read.at(offset):
+                if committed_alone and mirror.transactions.fate(offset) in ("aborted", "unknown"):
+                    continue  # somebody got it who reads all; whether anybody else may is for T6
                 state.tested += 1
                 poll = state.poll_of(offset)
                 sentence = (
                     f"{event.node} read {state.key} past offset {offset:,} and got no record there, where "
                     f"{poll.by.node if poll else 'a consumer'} had got {known}"
                 )
-                assert type(event.body) is PollReturn
                 return self._gone(state, offset, sentence, poll, read_in(event.body, mirror), event, mirror)
         return NOTHING
 
@@ -446,7 +444,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     title = "A record arrives with the payload with which it was sent"
     source = "KAFKA-19012; TigerBeetle's storage checker"
     tested_when = "a consumer gets a record whose sending is in the trace"
-    types = (SendInvoke, PollReturn, LogHw)
+    types = (SendInvoke, PollReturn, LogHw, PartAssume)
     cases = {LogHw: ("leader",)}
     ghost = "digest of payloads"
     unseen = (f"records whose send is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
@@ -461,7 +459,7 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
                 return self.cannot_tell(state.key, event)
             state.send(body.uid, SentPayload(body.digest, witness(event)))
             return NOTHING
-        if type(body) is LogHw:
+        if type(body) in (LogHw, PartAssume):  # an unclean leader may bring back what it had committed before
             for batch in mirror.newly_committed:
                 state.commit(batch, mirror.records)
             return NOTHING

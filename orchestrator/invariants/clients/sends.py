@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import LogHw, PollReturn, SendInvoke, SendReturn, Stamped
+from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
@@ -107,6 +108,7 @@ class SendOrder(State):
 
     sessions: dict[str, Session] = {}
     profile: Profile = Profile()
+    renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
 
 
 class ProducerOrderIsKept(LogInvariant[SendOrder]):
@@ -135,6 +137,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         "no-producer-state": NO_PRODUCER_STATE,
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
+        RULE: RENUMBERED,
     }
     unseen = (
         "whether a producer without idempotence retried: any of its batches may overtake",
@@ -148,6 +151,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         body = event.body
         if type(body) is SendReturn:
             if body.outcome != "ok":
+                state.renumbered.note(body)
                 name, number = place_of(body.uid)
                 if number >= 0:
                     state.sessions.setdefault(name, Session()).given_up.add(number)
@@ -156,7 +160,12 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         for batch in mirror.newly_committed:
             if emitted := self._committed(state, event, batch, mirror):
                 found = [*(found or ()), *emitted]
+        if state.renumbered.failing:
+            found = [*(found or ()), *state.renumbered.judge(self, state.key, mirror)]
         return NOTHING if found is None else found  # type: ignore[return-value]  # extended with emissions alone
+
+    def finish(self, state: SendOrder, mirror: LogMirror) -> Emissions:
+        return state.renumbered.judge(self, state.key, mirror, at_end=True)
 
     def _committed(self, state: SendOrder, event: Stamped, batch: BatchFacts, mirror: LogMirror) -> Emissions:
         found: Emissions = NOTHING
@@ -211,6 +220,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
             rule = given_up(mirror, session.leader_epoch, event.body.leader_epoch, session.offset)
         if rule:
             return self.excused(rule, state.key, sentence, session.by, event)
+        if state.renumbered.doubted(mirror, name, [session.offset, offset], sentence, session.by, witness(event)):
+            return NOTHING
         return self.violated(state.key, sentence, session.by, event)
 
     def _may_overtake(self, profile: Profile, node: str) -> bool:

@@ -1,4 +1,4 @@
-"""What idempotent (and, in time, transactional) producers are promised."""
+"""The promises to idempotent and transactional producers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import msgspec
 
 from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, witness
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
@@ -27,6 +28,7 @@ class Copies(State):
 
     others: dict[str, list[Copy]] = {}
     failed: FailedSends = msgspec.field(default_factory=FailedSends)
+    renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
 
 
 class IdempotentWritesAppearOnce(LogInvariant[Copies]):
@@ -44,7 +46,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     tested_when = "an acknowledgement names the offset of a committed record, or a record is committed again"
     types = (SendReturn, LogHw)
     cases = {LogHw: ("leader",)}
-    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP, RULE: RENUMBERED}
     unseen = (
         "a record that is renumbered although only another one of its session had a reason",
         "an application that sends a record again itself: that is another uid",
@@ -61,6 +63,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         assert type(body) is SendReturn
         if body.outcome != "ok":
             state.failed.note(event, body)
+            state.renumbered.note(body)
             return NOTHING
         if not body.idempotent or body.acks != ACKS_ALL or body.offset < 0:
             return NOTHING
@@ -80,10 +83,13 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         epoch = acknowledged_in(event, body, mirror)
         if rule := given_up(mirror, copy.leader_epoch, epoch, min(copy.offset, body.offset)):
             return self.excused(rule, state.key, sentence, copy.by, event)
+        session = place_of(body.uid)[0]
+        if state.renumbered.doubted(mirror, session, [copy.offset, body.offset], sentence, copy.by, witness(event)):
+            return NOTHING
         return self.violated(state.key, sentence, copy.by, event)
 
     def _committed(self, state: Copies, mirror: LogMirror) -> Emissions:
-        if not mirror.records.again:
+        if not mirror.records.again and not state.renumbered.failing:
             return NOTHING
         found: list[Any] = []
         for uid, first, second in mirror.records.copies_again():
@@ -91,7 +97,11 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
             if len(state.others) > REMEMBERED:
                 del state.others[next(iter(state.others))]
             found.extend(self._twice(state, uid, first, second, mirror))
+        found.extend(state.renumbered.judge(self, state.key, mirror))
         return found
+
+    def finish(self, state: Copies, mirror: LogMirror) -> Emissions:
+        return state.renumbered.judge(self, state.key, mirror, at_end=True)
 
     def _twice(self, state: Copies, uid: str, first: Copy, second: Copy, mirror: LogMirror) -> Emissions:
         state.tested += 1
@@ -105,6 +115,10 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
             if bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered):
                 return self.excused("epoch-bump", state.key, sentence, first.by, second.by)
             sentence += ", with no reason to renumber it"
+        elif state.renumbered.doubted(
+            mirror, place_of(uid)[0], [first.offset, second.offset], sentence, first.by, second.by
+        ):
+            return NOTHING
         return self.violated(state.key, sentence, first.by, second.by)
 
 
@@ -222,7 +236,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     unseen = (
-        "epochs of transactional ids and their fencing: Krift has no transactions",
+        "epochs of transactional ids: T11 checks that they do not go back, T12 the answers of an older one",
         "an older epoch on a partition that the newer one has not reached: its leader cannot know of it",
     )
 

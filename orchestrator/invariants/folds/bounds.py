@@ -120,6 +120,16 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "T9": Bound(
+        "a transaction whose time-out is over is ended on its partitions",
+        (
+            Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", 1, "its coordinator looks for those"),
+            Timer("request.timeout.ms", 2, "a decision that is not replicated in time; markers to a silent leader"),
+            Timer("reconnect.backoff.max.ms", 2, "connections of the coordinator, and of followers"),
+            Timer("replica.fetch.wait.max.ms", 2, "decision and marker are replicated"),
+        ),
+        after=("L3",),
+    ),
     "L13": Bound(
         "a retrying node makes progress",
         (

@@ -17,7 +17,8 @@ KEPT = 10
 class KeyResult(msgspec.Struct):
     """What one fold found at one key about one invariant.
 
-    tested: how often. counts: "violated", "violated/<finding>", "inconclusive" and "excused/<rule>" -> how many.
+    tested: how often. counts: "violated", "violated/<finding>", "inconclusive", "excused/<rule>" and "regained/<rule>"
+    -> how many.
     findings: the first of each.
     """
 
@@ -32,7 +33,9 @@ class InvariantResult(msgspec.Struct):
     """The verdict on one invariant.
 
     tested: how often it was really put to the test. excused: rule -> how often. why: what makes it vacuous or
-    inconclusive, else "". violated: number of violations, of which ``violations`` has the first of each key.
+    inconclusive, else "". violated: number of violations, of which ``violations`` has the first of each key. regained:
+    rule -> how often what was missing by it is there again at the end, of which ``returns`` has some. losses: how many
+    records were gone by which event.
     """
 
     id: str
@@ -45,11 +48,14 @@ class InvariantResult(msgspec.Struct):
     excused: dict[str, int] = {}
     excuses: list[Finding] = []
     doubts: list[Finding] = []
+    regained: dict[str, int] = {}
+    returns: list[Finding] = []
+    losses: list[Finding] = []
 
 
 def count(result: KeyResult, finding: Finding, at_us: int = -1) -> None:
-    """Enter a finding that was found at ``at_us``. One whose sentence is known already raises that finding's
-    ``times``."""
+    """Enter a finding that was found at ``at_us``, unless it says itself when. One whose sentence is known already
+    raises that finding's ``times``."""
     name = _counter(finding)
     result.counts[name] = result.counts.get(name, 0) + 1
     alike = 0
@@ -60,7 +66,8 @@ def count(result: KeyResult, finding: Finding, at_us: int = -1) -> None:
                 return
             alike += 1
     if alike < KEPT:
-        result.findings.append(msgspec.structs.replace(finding, at_us=at_us))
+        when = at_us if finding.at_us < 0 else finding.at_us
+        result.findings.append(msgspec.structs.replace(finding, at_us=when))
 
 
 def _counter(finding: Finding) -> str:
@@ -107,16 +114,24 @@ def _conclude(
             if name.startswith("excused/"):
                 rule = name.removeprefix("excused/")
                 merged.excused[rule] = merged.excused.get(rule, 0) + number
+            if name.startswith("regained/"):
+                rule = name.removeprefix("regained/")
+                merged.regained[rule] = merged.regained.get(rule, 0) + number
         for finding in result.findings:
             if finding.status == "violated":
                 merged.violations.append(finding)
             elif finding.status == "excused":
                 merged.excuses.append(finding)
+            elif finding.status == "regained":
+                merged.returns.append(finding)
+            elif finding.status == "lost":
+                merged.losses.append(finding)
             elif finding.rule == TOO_SHORT:
                 too_short = too_short or finding.sentence
             else:
                 merged.doubts.append(finding)
     merged.violations.sort(key=lambda finding: finding.at_us)
+    merged.losses.sort(key=lambda finding: finding.at_us)
     merged.status, merged.why = _status(invariant, merged, clouds)
     if merged.status == "vacuous" and too_short:
         merged.why = too_short
@@ -157,7 +172,12 @@ def unconcerned(invariant: Invariant, profile: Profile) -> str:
     for name, value in invariant.at.items():
         if value not in _values(profile, name):
             return f"{name} is not {value}"
-    return "no consumer has a group" if invariant.of_groups and not profile.groups else ""
+    if invariant.of_groups and not profile.groups:
+        return "no consumer has a group"
+    # A profile that does not know its clients does not say that none of them has transactions.
+    if invariant.of_transactions and profile.nodes and not profile.transactional:
+        return "no client has transactions"
+    return ""
 
 
 def is_off(profile: Profile, feature: str) -> bool:

@@ -41,7 +41,7 @@ Cases = Mapping[type[TraceEvent], Collection[str]]
 """Type of events -> the cases of it that a fold takes; any other changes nothing for it. A type that is not there: all.
 An engine may hand out the others too."""
 
-FindingStatus = Literal["violated", "excused", "inconclusive"]
+FindingStatus = Literal["violated", "excused", "regained", "lost", "inconclusive"]
 Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
 
 
@@ -77,13 +77,15 @@ def witness(event: Stamped) -> Witness:
 class Finding(msgspec.Struct, frozen=True):
     """Something that ``step`` or ``finish`` found.
 
-    key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms.
-    events: ids of the two or three events that prove it; causes: ids of what triggered those, where known.
-    rule: name of the exemption (excused), of what is missing (inconclusive), or of what Kafka itself gets wrong and
-    shows here (violated; ``known_findings``). clouds: event types of which the trace may lack some because of this
-    (findings of X4): what was judged on them is inconclusive. times: how often it was found with this very sentence;
-    the events are those of the first time. at_us: when it was found for the first time, by the wall of the trace's
-    clock: when an event showed it, a deadline was over, or the trace ended; -1 not told. An engine fills it in.
+    key: what it is about (a topic partition, a voter, a node). sentence: what happened, in Kafka's terms. events:
+    ids of the two or three events that prove it; causes: ids of what triggered those, where known. rule: name of
+    the exemption (excused; regained: what was missing by it is back; lost: ``times`` records were gone at once, "" if
+    no exemption allows it), of what is missing (inconclusive), or of what
+    Kafka itself gets wrong and shows here (violated; ``known_findings``). clouds: event types of which the trace
+    may lack some because of this (findings of X4): what was judged on them is inconclusive. times: how often it was
+    found with this very sentence; the events are those of the first time. at_us: when it was found for the first
+    time, by the wall of the trace's clock: when an event showed it, a deadline was over, or the trace ended; -1 not
+    told. An engine fills it in, unless the fold did: what only the end of the trace decides may have come before.
     """
 
     invariant: str
@@ -121,6 +123,7 @@ class Profile(msgspec.Struct, frozen=True):
 
     ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
     speak. ``groups``: per group its ``members`` (clients, by name) and the topic ``partitions`` that they subscribe to.
+    ``transactional``: clients that send in transactions.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
     ``bounced_versions``: the same of the versions that they speak, API -> ranges.
@@ -137,6 +140,7 @@ class Profile(msgspec.Struct, frozen=True):
     bounced: dict[str, list[str]] = {}
     bounced_versions: dict[str, list[list[int]]] = {}
     groups: dict[str, dict[str, list[str]]] = {}
+    transactional: list[str] = []
     epsilon_us: int = 0
 
     def feature(self, name: str, node: str = "") -> str:
@@ -164,6 +168,16 @@ class Profile(msgspec.Struct, frozen=True):
             if name in own:
                 return own[name]
         return shared.get(name, default)
+
+
+def committed_alone(profile: Profile) -> set[str]:
+    """The clients that read committed records alone. Of who waits for the end of the first transaction no poll has
+    returned that would say so."""
+    return {
+        name
+        for name, section in profile.nodes.items()
+        if section.get("config", {}).get("isolation.level") == "read_committed"
+    }
 
 
 def profile_of(settings: Mapping[str, Any]) -> Profile:
@@ -207,8 +221,9 @@ class Invariant:
 
     id: as in the reference. title: the promise, in Kafka's words. source: where Kafka, or the literature, makes it.
     tested_when: what counts as a test. requires: features that must not be off for it to mean anything (else it is
-    vacuous); at: features, with the value that they must have somewhere; of_groups: it is about groups, and a run
-    without any does not concern it. promised_by: the feature without which nobody promises it, though it is judged.
+    vacuous); at: features, with the value that they must have somewhere; of_groups, of_transactions: it is about
+    those, and a run without any does not concern it. promised_by: the feature without which nobody promises it, though
+    it is judged.
     types: the events it judges or remembers; cases: which of them. exemptions: rule -> when it excuses. not_promised:
     rules among them for what nobody promised; an invariant that gave way by any other one has not held. unseen: what
     the promise says, or a
@@ -226,6 +241,7 @@ class Invariant:
     requires: ClassVar[tuple[str, ...]] = ()
     at: ClassVar[Mapping[str, str]] = {}
     of_groups: ClassVar[bool] = False
+    of_transactions: ClassVar[bool] = False
     promised_by: ClassVar[str] = ""
     standalone: ClassVar[bool] = False
     ghost: ClassVar[str] = ""
@@ -248,6 +264,19 @@ class Invariant:
         """The promise was broken in a way that ``rule`` (one of ``exemptions``) allows."""
         assert rule in self.exemptions, f"{self.id} has no exemption {rule}"
         return (_finding(self.id, key, "excused", sentence, rule, proof),)
+
+    def regained(self, rule: str, key: str, sentence: str, at_us: int, *proof: Stamped | Witness | None) -> Emissions:
+        """At the end of the trace, something is there again that was missing, which ``rule`` excused. ``at_us``: since
+        when, by the wall of the trace's clock; -1 nobody knows."""
+        assert rule in self.exemptions, f"{self.id} has no exemption {rule}"
+        found = _finding(self.id, key, "regained", sentence, rule, proof)
+        return (msgspec.structs.replace(found, at_us=at_us),)
+
+    def lost(self, rule: str, key: str, number: int, at_us: int, proof: Witness | None) -> Emissions:
+        """At the end of the trace: so many records were found to be gone by one event. ``rule``: which allows it, "" if
+        none does. ``at_us``: when, by the wall of the trace's clock; -1 at the end."""
+        found = _finding(self.id, key, "lost", proof.id if proof is not None else "", rule, (proof,))
+        return (msgspec.structs.replace(found, times=number, at_us=at_us),)
 
     def inconclusive(self, why: str, key: str, sentence: str, *proof: Stamped | Witness | None) -> Emissions:
         """It cannot be said whether the promise was kept."""

@@ -1,4 +1,5 @@
-"""What Apache Kafka itself gets wrong (docs/findings.md), as it shows in the invariants of a run.
+"""What Apache Kafka itself gets wrong (docs/findings.md), or a proposal that is switched on (docs/studies), as it shows
+in the invariants of a run.
 
 An invariant that meets one says so in its violation, from the trace alone: it looks for what makes the finding happen,
 not for its outcome, and only where the switch of the mend is off. What follows from it is known with it, but nothing
@@ -15,8 +16,10 @@ import msgspec
 from actors.features import (
     AS_KAFKA,
     ELR_CLEARED,
+    FEATURES,
     FORMER_EPOCH,
     HUNG_BROKERS,
+    KAFKA_7408,
     REELECTED_IN_PLACE,
     REMOVED_LEADER_DEADLOCK,
     REMOVED_LEADER_ZOMBIE,
@@ -29,13 +32,23 @@ if TYPE_CHECKING:
 
 class KnownFinding(msgspec.Struct, frozen=True):
     """mend: the switch. shows: invariants whose violations can say that they are it. entails: those whose violations
-    follow from it about the same key; entails_anywhere: about whatever."""
+    follow from it about the same key; entails_anywhere: about whatever. values: of the switch, with which it is there.
+    study: of the proposal that it is about, "" it is about Kafka."""
 
     name: str
     mend: str
     shows: tuple[str, ...]
     entails: tuple[str, ...] = ()
     entails_anywhere: tuple[str, ...] = ()
+    values: tuple[str, ...] = (AS_KAFKA,)
+    study: str = ""
+
+    @property
+    def told(self) -> str:
+        """Who does it, and where that is written."""
+        if self.study:
+            return f"which the proposal itself does ({self.study})"
+        return "which Kafka itself does (docs/findings.md)"
 
     @property
     def entails_something(self) -> bool:
@@ -76,15 +89,18 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ("P10",),
             entails=("P4", "P5", "P11", "T1", "H1", "H6", "C1", "C3", "C5", "C6", "C7", "C8"),
         ),
+        KnownFinding(
+            "kafka-7408-half", KAFKA_7408, ("T10",), values=("seed", "undecided"), study="docs/studies/kafka-7408.md"
+        ),
     )
 }
 
 
 def known_as(profile: Profile, name: str) -> str:
-    """``name`` where the cluster of a run is as Kafka is, "" where it has the mend."""
-    mend = KNOWN_FINDINGS[name].mend
-    values = {profile.feature(mend), *(profile.feature(mend, node) for node in profile.nodes)} - {""}
-    return name if values <= {AS_KAFKA} else ""
+    """``name`` where the cluster of a run is as Kafka is, or has the proposal; "" where it has the mend."""
+    known = KNOWN_FINDINGS[name]
+    values = {profile.feature(known.mend), *(profile.feature(known.mend, node) for node in profile.nodes)} - {""}
+    return name if (values or {FEATURES[known.mend].default}) <= {*known.values} else ""
 
 
 COMMITTED_BY_ID = 10

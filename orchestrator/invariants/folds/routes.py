@@ -19,6 +19,7 @@ from actors.trace.events import (
     GrpFetch,
     GrpLoad,
     IsrPropose,
+    LogAppend,
     MetaImage,
     MetaView,
     NodeDown,
@@ -36,6 +37,9 @@ from actors.trace.events import (
     RpcReply,
     RunEnd,
     Stamped,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
 )
 from orchestrator.invariants.folds.fold import Kind, Route
 
@@ -54,6 +58,16 @@ def _of_group(body: Any) -> Sequence[str]:
     return list(body.tps if kind is CommittedReturn else body.offsets)
 
 
+def _of_transaction(body: Any) -> Sequence[str]:
+    """The partition that holds a transactional id, and those that are in its transaction."""
+    if type(body) is TxnLoad:
+        return list(dict.fromkeys([body.tp, *(tp for each in body.transactions.values() for tp in each.partitions)]))
+    return list(dict.fromkeys([body.tp, *body.partitions]))
+
+
+_OF_TRANSACTIONS = frozenset({TxnState, TxnLoad, TxnMarkers})
+"""Likewise."""
+
 _OF_GROUPS = frozenset({GrpCommit, GrpFetch, ConsOwn, CommitInvoke, CommitReturn, CommittedReturn})
 """Types that are about several partitions."""
 
@@ -69,6 +83,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
         return _NONE
     if type(body) in _OF_GROUPS:
         return _of_group(body)
+    if type(body) in _OF_TRANSACTIONS:
+        return _of_transaction(body)
     if type(body) is MetaView:  # of what a client takes another topic for, by its name
         return [tp for tp in body.accepted if split_topic_partition(partition_name(tp))[0] in body.topic_ids]
     tp: str = body.tp  # type: ignore[union-attr]  # every other type on this route has a partition
@@ -153,6 +169,16 @@ def _group_keys(event: Stamped) -> Sequence[str]:
     return (body.group,)
 
 
+def _producer_keys(event: Stamped) -> Sequence[str]:
+    body: Any = event.body
+    kind = type(body)
+    if kind is LogAppend:
+        return (str(body.producer_id),) if body.transactional and body.producer_id >= 0 else _NONE
+    if kind is TxnLoad:
+        return list(dict.fromkeys(str(each.producer_id) for each in body.transactions.values()))
+    return (str(body.producer_id),)
+
+
 def _broker_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is BrokerReg:
@@ -164,7 +190,7 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
 
 
 def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
-    if kind.type in (RpcReply, NodeDown, MetaView) or kind.type in _OF_GROUPS:
+    if kind.type in (RpcReply, NodeDown, MetaView) or kind.type in _OF_GROUPS or kind.type in _OF_TRANSACTIONS:
         return None
     return (kind.tp,) if kind.tp and kind.tp != METADATA_PARTITION else _NONE
 
@@ -224,6 +250,9 @@ BROKER = Route(
 
 GROUP = Route("group", _group_keys, about="group")
 """By group: what its coordinators and its members do."""
+
+PRODUCER_ID = Route("producer-id", _producer_keys, about="producer id of transactions")
+"""By producer id: what is in its transactions, and what their coordinators and their application make of them."""
 
 QUORUM = Route("quorum", _quorum_keys, about="the quorum", keys_of_kind=lambda _: ("quorum",))
 """Elections of the quorum: one key, few events."""

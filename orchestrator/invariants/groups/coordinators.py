@@ -17,7 +17,9 @@ REPLACED = 256
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """What a record of the offsets partition says of a position. A tombstone has ``NO_ENTRY``."""
+    """What a record of the offsets partition says of a position. A tombstone has ``NO_ENTRY``. ``producer_id``: of one
+    that takes effect when a transaction is committed, -1 of all others; of two the one that comes later in the log
+    counts, whenever it takes effect."""
 
     group: str
     tp: str
@@ -25,6 +27,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     log_offset: int
     entry: Entry
     by: Witness
+    producer_id: int = -1
 
 
 class Loaded(msgspec.Struct, frozen=True, gc=False):
@@ -77,6 +80,11 @@ class Memory(State):
             if batch is not None and batch.epoch != record.coordinator_epoch:
                 self.replaced.append(record)
                 continue
+            fate = "plain" if record.producer_id < 0 else mirror.transactions.fate(record.log_offset)
+            if fate == "open":
+                left.append(record)
+            if fate in ("open", "aborted"):
+                continue
             known = self.settled.setdefault(record.group, {})
             name = _name(record.group, record.tp)
             if record.tp not in known or record.log_offset > known[record.tp].log_offset or name in self.doubtful:
@@ -89,7 +97,9 @@ class Memory(State):
         """What the log of a replica has below ``end``: group -> topic partition -> its last record."""
         found = {group: dict(records) for group, records in self.settled.items()}
         for record in [*self.replaced, *self.pending]:
-            if record.log_offset < end and _has(replica, record):
+            if record.log_offset >= end or not _has(replica, record):
+                continue
+            if record.producer_id < 0 or replica.transactions.fate_below(record.log_offset, end) == "plain":
                 known = found.setdefault(record.group, {})
                 if record.tp not in known or record.log_offset > known[record.tp].log_offset:
                     known[record.tp] = record
@@ -112,7 +122,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     Example: broker-3 takes over __consumer_offsets-7 and loads its log up to 41, though it ends at 52, and answers
     consumer-1 that 25 of orders-0 is committed; 40 is at offset 47. Or broker-1 still answers, although it follows
     broker-3 by now. The memory must equal the log up to the high watermark, or up to the end of the load, whichever is
-    later. The check does not rely on the coordinator's own report of its log: it uses the trace of the log.
+    later. A position in a transaction counts from the offset of the marker that commits it. The check does not rely on
+    the coordinator's own report of its log: it uses the trace of the log.
     """
 
     id = "O7"
@@ -182,7 +193,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         state.tested += 1
         entry = [body.offset, body.leader_epoch, body.metadata_epoch] if body.offset >= 0 else NO_ENTRY
         place = (body.coordinator_epoch, body.log_offset)
-        record = Record(body.group, body.tp, *place, entry, witness(event))
+        record = Record(body.group, body.tp, *place, entry, witness(event), body.producer_id)
         wrong = self._in_office(state, event, body.coordinator_epoch, mirror)
         replica = mirror.replica(event.node)
         if not wrong and body.log_offset >= replica.log.floor and not _has(replica, record):
@@ -212,12 +223,21 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             return NOTHING
         state.settle(mirror)
         replica = mirror.replica(event.node)
-        log = state.entries(replica, max(state.loaded[event.node].end, replica.high_watermark))
+        if body.stable_end > replica.high_watermark:
+            sentence = (
+                f"{event.node} told group {body.group} its stable positions up to {body.stable_end:,} of {state.key}, "
+                f"of which it knows that {replica.high_watermark:,} is committed"
+            )
+            return self.violated(state.key, sentence, event)
+        committed = max(state.loaded[event.node].end, replica.high_watermark)
+        log = state.entries(replica, body.stable_end if body.stable_end >= 0 else committed)
         records = log.get(body.group, {})
         gone = {each.tp for each in state.pending if each.group == body.group and each.entry == NO_ENTRY}
         for tp, entry in body.offsets.items():
             if entry == NO_ENTRY and tp in gone:
                 continue  # what expires leaves memory before its tombstone is committed
+            if tp in records and 0 <= body.stable_end < committed and _may_be_newer(records[tp], body.stable_end):
+                continue  # it was asked for before that took effect, and answered afterwards
             if found := self._differs(state, event, "told", (body.group, tp), entry, records.get(tp)):
                 return found
         return NOTHING
@@ -280,6 +300,11 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
                 return self.excused(taint.rule, state.key, sentence, stable.by, event)
             return self.violated(state.key, sentence, stable.by, event)
         return NOTHING
+
+
+def _may_be_newer(record: Record, end: int) -> bool:
+    """Whether a record may have taken effect at or above an offset."""
+    return record.log_offset >= end or record.producer_id >= 0
 
 
 def step_of(event: Stamped) -> tuple[str, int, str]:

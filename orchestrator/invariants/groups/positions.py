@@ -6,93 +6,110 @@ from typing import Any
 
 import msgspec
 
-from actors.node.spec import partition_name
-from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, NodeUp, PollReturn, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.routes import NODE
+from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
+from actors.node.spec import is_recreated
+from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, PollReturn, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
 
 
 class Delivered(msgspec.Struct):
-    """Of one partition that a consumer reads. start: where it began; end: up to where its application was given
-    records; by: the last event."""
+    """To one consumer in one incarnation. start: where it began; end: up to where its application was given records;
+    by: the last event."""
 
+    incarnation: int
     start: int
     end: int
     by: Witness
 
 
 class Deliveries(State):
-    """Of one consumer in one incarnation, by topic partition."""
+    """Of one partition, by consumer. committed_alone: consumers that read committed records. budget: what disks may
+    lose."""
 
-    tps: dict[str, Delivered] = {}
+    consumers: dict[str, Delivered] = {}
+    committed_alone: set[str] = set()
+    budget: LossBudget = LossBudget()
 
 
-class OnlyDeliveredIsCommitted(KeyedInvariant[Deliveries]):
+class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     """A committed position says that every record below it was processed. If it is ahead of the records that the
     application was given, and the consumer dies, the next owner of the partition silently skips records.
 
     Example: the application of consumer-1 was given orders-0 up to 40, records up to 60 are fetched and wait for its
     next poll, and 60 is committed. With enable.auto.commit, the records of a poll may be committed at the application's
     next poll at the soonest: until then the application may be processing them. (Krift's applications poll again at
-    once, so that the commit may be the consumer's next action.)
+    once, so that the commit may be the consumer's next action.) A position passes the markers of transactions, and at
+    read_committed records of aborted ones, which nobody is given.
     """
 
     id = "O3"
     title = "A consumer commits no position beyond what its application was given, and none before its own beginning"
     source = "jepsen-io/redpanda, auto_commit; Kafka's ConsumerCoordinator.allConsumedOffsets"
     tested_when = "a consumer commits a position"
-    route = NODE
-    types = (NodeUp, ConsPos, PollReturn, ConsOwn, CommitInvoke)
+    types = (ConsPos, PollReturn, ConsOwn, CommitInvoke)
     of_groups = True
-    unseen = ("whether the application has processed its records",)
+    exemptions = LOSS
+    unseen = (
+        "whether the application has processed its records",
+        (
+            "partitions of topics that were removed, or created again: a commit names the partition, and may belong to "
+            "either topic"
+        ),
+    )
 
     def initial(self, key: str, profile: Profile) -> Deliveries:
-        return Deliveries(key)
+        return Deliveries(key, committed_alone=committed_alone(profile), budget=loss_budget(profile, key))
 
-    def step(self, state: Deliveries, event: Stamped) -> Emissions:
+    def step(self, state: Deliveries, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         kind = type(body)
-        if kind is NodeUp:
-            state.tps.clear()
-        elif kind is ConsPos:
-            state.tps[partition_name(body.tp)] = Delivered(body.new, body.new, witness(event))
+        if kind is ConsPos:
+            state.consumers[event.node] = Delivered(event.incarnation, body.new, body.new, witness(event))
         elif kind is ConsOwn:
-            for tp in [tp for tp in state.tps if tp not in body.owned]:
-                del state.tps[tp]
+            if state.key not in body.owned:
+                state.consumers.pop(event.node, None)
         elif kind is PollReturn:
-            self._given(state, event, body)
-        else:
-            return self._commits(state, event, body)
+            if body.outcome == "ok" and body.records:
+                self._given(state, event, body)
+        elif state.key in body.offsets and self._is_of_first_topic(state, mirror):
+            return self._commits(state, event, body, mirror)
         return NOTHING
 
+    def _is_of_first_topic(self, state: Deliveries, mirror: LogMirror) -> bool:
+        """Whether a commit of the partition can only be of the first topic of that name: it has the partition, and is
+        still there."""
+        return bool(mirror.isr or mirror.replicas) and not mirror.removed and not is_recreated(state.key)
+
     def _given(self, state: Deliveries, event: Stamped, body: PollReturn) -> None:
-        if body.outcome != "ok" or not body.records:
-            return
-        end = body.records[-1].offset + 1
-        tp = partition_name(body.tp)  # commits, and what a group assigns, go by names
-        known = state.tps.get(tp)
+        end, known = body.records[-1].offset + 1, self._of(state, event)
         if known is None:
-            state.tps[tp] = Delivered(body.records[0].offset, end, witness(event))
+            start = body.records[0].offset
+            state.consumers[event.node] = Delivered(event.incarnation, start, end, witness(event))
         else:
             known.end, known.by = end, witness(event)
 
-    def _commits(self, state: Deliveries, event: Stamped, body: CommitInvoke) -> Emissions:
-        found: list[Any] = []
-        for tp, (offset, *_) in body.offsets.items():
-            state.tested += 1
-            known = state.tps.get(tp)
-            if known is None:
-                wrong = "of which it has been given nothing, and has no position"
-            else:
-                if known.start <= offset <= known.end:
-                    continue
-                wrong = f"which it read from {known.start:,}" if offset < known.start else f"given up to {known.end:,}"
-            sentence = f"{event.node} commits {offset:,} of {tp} for group {body.group}, {wrong}"
-            found.extend(self.violated(state.key, sentence, None if known is None else known.by, event))
-        return found
+    def _of(self, state: Deliveries, event: Stamped) -> Delivered | None:
+        known = state.consumers.get(event.node)
+        return known if known is not None and known.incarnation == event.incarnation else None
+
+    def _commits(self, state: Deliveries, event: Stamped, body: CommitInvoke, mirror: LogMirror) -> Emissions:
+        state.tested += 1
+        offset, known = body.offsets[state.key][0], self._of(state, event)
+        sentence = f"{event.node} commits {offset:,} of {state.key} for group {body.group}, "
+        if known is None:
+            return self.violated(state.key, f"{sentence}of which it has been given nothing, and has no position", event)
+        if offset < known.start:
+            return self.violated(state.key, f"{sentence}which it read from {known.start:,}", known.by, event)
+        isolation = READ_COMMITTED if event.node in state.committed_alone else READ_UNCOMMITTED
+        if offset <= mirror.transactions.hidden_until(max(known.end, mirror.transactions.forgotten), isolation):
+            return NOTHING
+        sentence += f"given up to {known.end:,}"
+        if mirror.transactions.any and (rule := way_of_loss(mirror, offset - 1, state.budget, 0)):
+            return self.excused(rule, state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
 
 
 class CommittedExists(State):

@@ -14,6 +14,7 @@ from actors.trace.events import (
     Rpc,
     RpcReply,
     Stamped,
+    TxnVerify,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import NODE
@@ -23,6 +24,17 @@ E = KafkaError
 
 _ANY = frozenset({E.UNSUPPORTED_VERSION, E.INVALID_REQUEST})
 """Of an API that the registry lacks."""
+_COORDINATOR_TROUBLE = frozenset(
+    {
+        E.NETWORK_EXCEPTION,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.COORDINATOR_NOT_AVAILABLE,
+        E.NOT_COORDINATOR,
+        E.CONCURRENT_TRANSACTIONS,
+    }
+)
+"""Of which a leader tells a producer as NOT_ENOUGH_REPLICAS (``ReplicaManager.handleProduceAppend``); the last one
+before ``transaction.version`` 2 alone."""
 _EPOCH = frozenset({E.FENCED_LEADER_EPOCH, E.UNKNOWN_LEADER_EPOCH})
 
 DOCUMENTED: dict[str, frozenset[KafkaError]] = {
@@ -33,10 +45,19 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
 
 class Server(State):
     """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
-    log has of idempotent producers."""
+    log has of idempotent producers; ``unverified``: partition -> how many batches may be refused as it was in trouble
+    with the coordinator of their transactions."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
+    unverified: dict[str, int] = {}
+
+    def log(self, tp: str) -> ProducerLog:
+        """What its log of a partition has of producers; an empty one at first."""
+        found = self.producers.get(tp)
+        if found is None:
+            found = self.producers[tp] = ProducerLog()
+        return found
 
 
 class OnlyDocumentedErrors(KeyedInvariant[Server]):
@@ -53,11 +74,12 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = "the server or the caller records an answer with an error"
     route = NODE
-    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown)
+    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnVerify)
     unseen = (
         "reasons of errors in answers to other APIs than Produce and ListOffsets",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
+        "the next sequence number after a batch that was sent again while a transaction is verified: Kafka refuses it",
     )
 
     def initial(self, key: str, profile: Profile) -> Server:
@@ -72,10 +94,11 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return NOTHING
         if type(body) is LogAppend:
             if body.producer_id >= 0 and not body.control and body.base_sequence >= 0:
-                log = state.producers.get(body.tp)
-                if log is None:
-                    log = state.producers[body.tp] = ProducerLog()
-                log.append(event, body)
+                state.log(body.tp).append(event, body)
+            elif body.producer_id >= 0 and body.marker:
+                state.log(body.tp).append_marker(body)
+            if body.transactional or body.marker:
+                state.log(body.tp).verified.pop(body.producer_id, None)
         elif type(body) is RpcReply:
             return self._answered(state, event, body)
         elif type(body) is PartAssume:
@@ -83,14 +106,23 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 state.leads[body.tp] = witness(event)
             else:
                 state.leads.pop(body.tp, None)
+        elif type(body) is TxnVerify:
+            busy = body.adds and body.error == E.CONCURRENT_TRANSACTIONS
+            if body.error in _COORDINATOR_TROUBLE and not busy:
+                state.unverified[body.tp] = state.unverified.get(body.tp, 0) + 1
+            log = state.log(body.tp)
+            log.verified[body.producer_id] = log.verified.get(body.producer_id, 0) + 1
+            if body.adds:
+                log.from_zero[body.producer_id] = True
         elif type(body) is LogTrunc:
-            if (log := state.producers.get(body.tp)) is not None:
-                log.cut(body.to, body.leader_epoch)
+            if (cut := state.producers.get(body.tp)) is not None:
+                cut.cut(body.to, body.leader_epoch)
         else:
             state.leads.clear()
+            state.unverified.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
-                if (log := state.producers.get(tp)) is not None:
-                    log.cut(first)
+                if (cut := state.producers.get(tp)) is not None:
+                    cut.cut(first)
         return NOTHING
 
     # ---- judging ------------------------------------------------------------------------------------------
@@ -129,7 +161,10 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             why = state.producers.get(told.tp, ProducerLog()).wrongly_refused(told)
         elif told.error in (E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND) and told.min_isr:
             in_sync = told.committed_isr if told.error == E.NOT_ENOUGH_REPLICAS else told.isr
-            if in_sync >= told.min_isr:
+            unverified = state.unverified.get(told.tp, 0) if told.error == E.NOT_ENOUGH_REPLICAS else 0
+            if unverified:
+                state.unverified[told.tp] = unverified - 1
+            elif in_sync >= told.min_isr:
                 why = f"although {in_sync} replicas were in sync, and {told.min_isr} are enough"
         if not why:
             return NOTHING

@@ -80,7 +80,18 @@ class NoBug(KeyedInvariant[Wiped]):
         return NOTHING
 
 
-_EVERYWHERE = ("node.up", "node.down", "disk.rule", "tick", "rpc", "rpc.quiet", "link.rule", "link.hit", "clock.set")
+_EVERYWHERE = (
+    "node.up",
+    "node.down",
+    "node.stall",
+    "disk.rule",
+    "tick",
+    "rpc",
+    "rpc.quiet",
+    "link.rule",
+    "link.hit",
+    "clock.set",
+)
 _CLIENT = (
     *(*_EVERYWHERE, "meta.view", "cons.pos", "client.error"),
     *("send.invoke", "poll.invoke", "list.invoke", "admin.invoke"),
@@ -89,6 +100,9 @@ _CLIENT = (
 _CONSUMER = (
     *(*_CLIENT, "cons.own", "meta.wait"),
     *("commit.invoke", "commit.return", "committed.invoke", "committed.return"),
+)
+_TRANSACTIONAL = (
+    *(*_CLIENT, "init.invoke", "init.return", "begin.invoke", "begin.return", "end.invoke", "end.return"),
 )
 _QUORUM = (
     *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.apply"),
@@ -110,11 +124,14 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *(*_QUORUM, "rpc.reply", "part.assume", "isr.propose", "meta.image"),
         *("rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
         *("grp.gen", "grp.commit", "grp.load", "grp.fetch"),
+        *("txn.state", "txn.load", "txn.markers", "txn.verify"),
     ),
     "producer": _CLIENT,
     "consumer": _CONSUMER,
     "group-consumer": _CONSUMER,
     "mirror": _CONSUMER,
+    "transactional-producer": _TRANSACTIONAL,
+    "processor": (*_CONSUMER, *_TRANSACTIONAL, "offsets.invoke", "offsets.return"),
     "list-offsets": _CLIENT,
     "admin": _CLIENT,
     "driver": _DRIVER,

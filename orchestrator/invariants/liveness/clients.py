@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
+from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.spec import is_recreated, node_name, partition_name
 from actors.trace.events import (
     AdminInvoke,
@@ -34,7 +35,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, committed_alone, witness
 from orchestrator.invariants.folds.known_findings import former_epoch, known_as
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
@@ -50,6 +51,7 @@ from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
+from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
 
 
 class OpenSend(msgspec.Struct, frozen=True):
@@ -191,7 +193,8 @@ class Reading(PartitionState):
     of the high watermark that it is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is
     known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata. taken_up:
     consumer -> leader epoch of the position that it took up and has not read on from; former: the finding about those
-    of a former topic, if it is one here."""
+    of a former topic, if it is one here. transactions: of what leaders appended; log_end: of that.
+    committed_alone: consumers that read committed records."""
 
     members: set[str] = set()
     positions: dict[str, int] = {}
@@ -206,6 +209,31 @@ class Reading(PartitionState):
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
+    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
+    log_end: int = 0
+    committed_alone: set[str] = set()
+
+    def append(self, body: LogAppend) -> None:
+        """A leader appended; what an earlier one had there is gone."""
+        if body.base < self.log_end:
+            self.transactions.cut(body.base)
+        self.log_end = body.last + 1
+        if body.transactional or body.control:
+            self.transactions.append(body.base, body.last + 1, transactional(body), body.control)
+
+    def limit(self, consumer: str) -> int:
+        """Up to where there is something to read for it."""
+        if consumer in self.committed_alone and self.transactions.any:
+            return self.transactions.stable_offset(self.high_watermark)
+        return self.high_watermark
+
+    def place(self, consumer: str) -> int:
+        """Where the next record is that it may get."""
+        position = self.positions[consumer]
+        if not self.transactions.any:
+            return position
+        isolation = READ_COMMITTED if consumer in self.committed_alone else READ_UNCOMMITTED
+        return self.transactions.hidden_until(position, isolation)
 
 
 class ConsumersCatchUp(PartitionInvariant[Reading]):
@@ -213,7 +241,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     Example: consumer-1 is at 900 of orders-0, the high watermark is 1,310, the leader is up and in reach, and
     consumer-1 never fetches again. The obligation is to reach the high watermark of the moment; then the next one
-    begins. If several brokers hang, the consumer may wait for each in turn.
+    begins. A consumer at read_committed must reach the last stable offset; markers and aborted records at its end do
+    not count. If several brokers hang, the consumer may wait for each in turn.
     """
 
     id = "L6"
@@ -221,9 +250,9 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches, in a window, the high watermark from the time when it was behind"
     route = PARTITION
-    types = (LogHw, PollReturn, ConsPos, PartChange)
+    types = (LogAppend, LogHw, PollReturn, ConsPos, PartChange)
     unseen = ("the time that a consumer waits for hung brokers, below the bound for each of them",)
-    cases = {LogHw: ("leader",)}
+    cases = {LogAppend: ("leader",), LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up the records that the consumer had to read.",
@@ -235,6 +264,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         state = Reading(key, beta_us=beta(profile, self.id), hung=hung, known=known, pushes=LatePushes.of(profile))
         state.former = former_epoch(profile)
         state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
+        state.committed_alone = committed_alone(profile)
         return state
 
     @property
@@ -259,10 +289,16 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     def step(self, state: Reading, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind is LogAppend:
+            if body.role == "leader" and body.leader_epoch >= state.epoch:
+                state.append(body)
+            return NOTHING
         if kind is LogHw:
             if body.role != "leader" or body.leader_epoch < state.epoch:
                 return NOTHING
             state.high_watermark, state.epoch, state.told = body.new, body.leader_epoch, witness(event)
+            if state.transactions.any:
+                self._hidden(state)
             if len(state.due) < len(state.positions):
                 for consumer in state.positions:
                     self._pursue(state, consumer, event)
@@ -296,17 +332,23 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 self._pursue(state, consumer, event)
 
     def _pursue(self, state: Reading, consumer: str, event: Stamped) -> None:
-        if consumer in state.core and state.positions[consumer] < state.high_watermark:
+        if consumer in state.core and state.place(consumer) < (limit := state.limit(consumer)):
             if consumer not in state.due:
                 state.pursued[consumer] = state.epoch
                 state.waits[consumer] = 1
-            self.oblige(state, consumer, event, state.high_watermark)
+            self.oblige(state, consumer, event, limit)
+
+    def _hidden(self, state: Reading) -> None:
+        """What a consumer was still to read may be aborted by now, or be markers."""
+        for consumer, known in list(state.due.items()):
+            if state.place(consumer) >= known.target:
+                self.kept(state, consumer)
 
     def _moved(self, state: Reading, event: Stamped, position: int) -> None:
         consumer = event.node
         state.positions[consumer] = position
         known = state.due.get(consumer)
-        if known is not None and position >= known.target:
+        if known is not None and state.place(consumer) >= known.target:
             self.kept(state, consumer)
         self._pursue(state, consumer, event)
 

@@ -6,7 +6,19 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlFault, CtlPhase, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from actors.node.errors import KafkaError
+from actors.trace.events import (
+    ConsOwn,
+    CtlFault,
+    CtlPhase,
+    CtlWindow,
+    ErrorSeen,
+    GrpGen,
+    GrpLoad,
+    NodeDown,
+    NodeUp,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -31,8 +43,10 @@ class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
     run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
     newest member id. forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it
-    has loaded the one before, or a former coordinator gave the new one meanwhile. pushes: of UpdateMetadata. removed:
-    topics that are gone. seen: the newest coordinator's word."""
+    has loaded the one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a
+    newer one. disconnected: members that lost a connection to a broker since they were last assigned something. fenced:
+    those that got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the
+    newest coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -41,6 +55,8 @@ class Gathering(WindowState):
     ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
     forgotten: dict[str, str] = {}
+    disconnected: set[str] = set()
+    fenced: set[str] = set()
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
     removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     seen: Seen | None = None
@@ -90,7 +106,9 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     exemptions = {
         "fenced-static-member": "A static member had rejoined under another member id, and its coordinator ended "
         "before that generation was in the log, or was no longer in office: the next coordinator knows only the "
-        "former id and fences the member (FENCED_INSTANCE_ID), which ends Kafka's consumer for good.",
+        "former id. Or the member lost its connection and asked again to join, and the coordinator took up its older "
+        "JoinGroup last. Each time the coordinator fences the member (FENCED_INSTANCE_ID), which ends Kafka's "
+        "consumer for good.",
         LATE_PUSH_RULE: LATE_PUSH,
     }
     unseen = (
@@ -101,7 +119,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, CtlFault, CtlPhase, NodeUp, NodeDown, *REMOVALS)
+        return (*super().news, CtlFault, CtlPhase, ErrorSeen, NodeUp, NodeDown, *REMOVALS)
 
     def initial(self, key: str, profile: Profile) -> Gathering:
         group = profile.groups.get(key, {})
@@ -112,11 +130,15 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     def hear(self, state: Gathering, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind is ErrorSeen:
+            return self._error(state, event, body)
         if kind is NodeUp or kind is NodeDown:
             if event.node not in state.expected:
                 return NOTHING
             for each in (state.owned, state.away, state.forgotten):
                 each.pop(event.node, None)
+            state.disconnected.discard(event.node)
+            state.fenced.discard(event.node)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
@@ -136,6 +158,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             return NOTHING
         return super().hear(state, event)
 
+    def _error(self, state: Gathering, event: Stamped, body: ErrorSeen) -> Emissions:
+        if event.node in state.expected:
+            if body.error == KafkaError.NETWORK_EXCEPTION:
+                state.disconnected.add(event.node)
+            elif body.error == KafkaError.FENCED_INSTANCE_ID:
+                state.fenced.add(event.node)
+        return NOTHING
+
     def look(self, state: Gathering, event: Stamped) -> None:
         if type(event.body) is CtlWindow:
             self.void(state, STABLE)
@@ -148,8 +178,12 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             if body.reason == "leave":
                 self.void(state, STABLE)
                 state.away[event.node] = state.ids.get(event.node, "")
+            elif body.reason == "join":
+                self._back(state, event.node)
             elif body.reason == "assign":
                 self._back(state, event.node)
+                state.disconnected.discard(event.node)
+                state.fenced.discard(event.node)
         elif type(body) is GrpGen:
             self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
         elif body.loaded and state.key in body.groups:
@@ -172,8 +206,11 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             return
         state.seen = Seen(*now, epoch, list(members.values()), witness(event))
         for member, client in members.items():
+            former = state.ids.get(client, member)
             if state.forgotten.get(client) == member:
                 del state.forgotten[client]
+            elif former != member and _is_static(member, client) and client in state.disconnected:
+                state.forgotten[client] = former
             if state.away.get(client, member) != member:
                 self._back(state, client)
             state.ids[client] = member
@@ -209,7 +246,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             f"{state.lacks()}"
         )
         seen = None if state.seen is None else state.seen.by
-        if state.missing and all(each in state.forgotten for each in state.missing):
+        if state.missing and all(each in state.forgotten and each in state.fenced for each in state.missing):
             return self.excused("fenced-static-member", state.key, sentence, obligation.by, seen)
         if state.pushes.possible:
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, seen)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
-from actors.node.errors import KafkaError
+from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
 from actors.node.spec import node_name
 from actors.trace.events import (
@@ -104,6 +104,12 @@ COMMITTED_FIRST = frozenset(
 answer rests on (``QuorumController.java``, ControllerWriteEvent)."""
 
 
+REPLICATED_FIRST = frozenset(
+    {"InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit", "WriteTxnMarkers"}
+)
+"""APIs of transactions that a broker answers when all of an ISR has what came of them: while a replica that is silent
+is still in it, for as long as the time-out of the transaction (``TransactionStateManager.scala``)."""
+
 COORDINATOR = "coordinator"
 """Connection of a member to the coordinator of its group."""
 
@@ -124,11 +130,11 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
     open when broker-1 continues. Or both are healthy and in reach, and broker-1 never answers. (A Produce may wait at
-    the server as long as its client does; a controller's answer waits for the quorum; messages that slow links and
-    disks delayed come first; and a node that a fault stopped measures its time again. A coordinator answers a member
-    when its earlier writes are committed, within offsets.commit.timeout.ms, and before it acknowledges later requests;
-    it answers at once if all replicas of offsets partitions must be in their ISRs. Only then does it read the next
-    request on that connection.)
+    the server as long as its client does; a controller's answer waits for the quorum, and one about a transaction for
+    the ISR; messages that slow links and disks delayed come first; and a node that a fault stopped measures its time
+    again. A coordinator answers a member when its earlier writes are committed, within offsets.commit.timeout.ms, and
+    before it acknowledges later requests; it answers at once if all replicas of offsets partitions must be in their
+    ISRs. Only then does it read the next request on that connection.)
     """
 
     id = "X2"
@@ -232,6 +238,8 @@ class CallsEnd(KeyedInvariant[Calls]):
         settled_us = max(state.since_us, state.left.disk_us(body.dst), state.left.between_us(state.key, body.dst))
         if body.api in COMMITTED_FIRST:
             settled_us = max(settled_us, state.left.all_us) + state.quorum_us
+        elif body.api in REPLICATED_FIRST:
+            settled_us = max(settled_us, state.left.all_us) + state.replicas_us
         in_reach = state.since_us >= 0 and body.dst in state.core and state.key in state.core
         if body.outcome != "timeout" or not in_reach or body.api == "Produce" or body.api in FOR_OTHERS:
             return NOTHING
@@ -265,7 +273,7 @@ class CallsEnd(KeyedInvariant[Calls]):
         return allowed_us
 
 
-ROUTINE = frozenset({"Metadata", "ApiVersions"})
+ROUTINE = frozenset({"Metadata", "ApiVersions", "FindCoordinator"})
 """APIs whose success by itself leads nowhere."""
 
 USEFUL = (LogAppend, *OP_RETURNS, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos)
@@ -277,16 +285,13 @@ def is_useful(body: Any) -> bool:
     return type(body) not in OP_RETURNS or body.outcome == "ok"
 
 
-OUT_OF_ORDER = f"errors [{int(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)}])"
-"""What all batches of a producer are told while an earlier one of it is missing."""
-
-
 NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNKNOWN_TOPIC_ID})
 """What is said of a topic that was removed."""
 
 
 class Retries(WindowState):
-    """count: requests in a row that led nowhere; last: the newest of them. silent: who was asked and is not in the
+    """count: requests in a row that led nowhere; last: the newest of them, which ended at last_us, and
+    out_of_order: it was a Produce whose batches were refused as out of order. silent: who was asked and is not in the
     core. removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata."""
 
     count: int = 0
@@ -295,7 +300,9 @@ class Retries(WindowState):
     removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     missed_one: bool = False
     last: Witness | None = None
+    last_us: int = -1
     told: str = ""
+    out_of_order: bool = False
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
@@ -304,7 +311,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     Example: list-offsets-1 asks broker-1 again and again, gets NOT_LEADER_OR_FOLLOWER each time, and does not look for
     the new leader. Useful is an event that changes something: an appended record, a successful operation, a new role;
-    or an answer without an error to a request other than Metadata.
+    or an answer without an error to a request that does more than ask where to ask (Metadata, FindCoordinator).
     """
 
     id = "L13"
@@ -326,6 +333,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     unseen = (
         "whether a leader's repeated refusals of a batch as out of order are right: X1 judges each of them",
         "livelocks of fewer than ten requests, and of a node with an occasional useful event",
+        "a node that stops asking in the first half of the bound: L5 to L7 and L11 judge what it then does not get",
     )
 
     @property
@@ -373,19 +381,25 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             state.silent.add(body.dst)
         if state.removed.gone and not NO_SUCH_TOPIC.isdisjoint(body.errors):
             state.missed_one = True
-        state.last, state.told = witness(event), f"{body.api} to {body.dst} ({body.outcome}, errors {body.errors})"
+        errors = "".join(f", {error_name(error)}" for error in body.errors)
+        state.last, state.last_us = witness(event), event.wall
+        state.out_of_order = body.api == "Produce" and list(body.errors) == [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        state.told = f"{body.api} to {body.dst} ({body.outcome}{errors})"
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
     def missed(self, state: Retries, name: str, obligation: Obligation) -> Emissions:
         if state.count < self.LEAST:
             return NOTHING
+        since_us = max(obligation.since_us, state.since_us)
+        if state.last_us < since_us + state.beta_us // 2:
+            return NOTHING  # it has given up: what it does not do at all, others judge
         sentence = (
             f"{state.key} sent {state.count:,} requests without progress {self.within(state)}; "
             f"the last was {state.told}"
         )
         if state.pushes.possible and not state.key.startswith(("broker-", "controller-")):
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, state.last)
-        if state.told.startswith("Produce ") and state.told.endswith(OUT_OF_ORDER):
+        if state.out_of_order:
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:
             return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.messages import Api
 from actors.node.spec import is_recreated
 from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, MetaView, PollReturn, Stamped
@@ -23,13 +24,15 @@ CLIENT = -1
 
 class Place(msgspec.Struct, frozen=True):
     """What a consumer comes after: the record at ``offset``, of a batch of ``epoch``; ``uid`` "": not known.
-    leader_epoch: in which it was fetched, -1 where a leader told of it in another way."""
+    leader_epoch: in which it was fetched, -1 where a leader told of it in another way. isolation: with which it reads,
+    where that is known."""
 
     offset: int
     epoch: int
     uid: str
     leader_epoch: int
     by: Witness
+    isolation: int = READ_UNCOMMITTED
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -58,6 +61,34 @@ def _end_of(log: Prefix, epoch: int) -> int:
     return next((batch.end for batch in reversed(log.batches) if batch.epoch <= epoch), log.floor)
 
 
+def _passed_unseen(place: Place, log: Prefix) -> list[int]:
+    """Leader epochs of the batches behind a place that a consumer has passed without being given anything of them:
+    markers, and for who reads committed transactions alone what may be in an aborted one."""
+    epochs: list[int] = []
+    for batch in log.between(place.offset + 1, log.end):
+        if not (batch.control or (place.isolation == READ_COMMITTED and batch.txn is not None)):
+            break
+        epochs.append(batch.epoch)
+    return epochs
+
+
+def _may_have_passed(place: Place, epoch: int, mirror: LogMirror) -> bool:
+    """Whether a consumer may have passed a batch of a leader epoch without being given anything of it: in what is
+    committed, or in the log of a leader from which it may have read since. What is forgotten may have been one."""
+    leaders = [mirror.lineage_log(leader) for leader in mirror.lineages if leader >= place.leader_epoch]
+    logs = [mirror.committed, *(log for log in leaders if log is not None)]
+    if mirror.transactions.any and any(place.offset + 1 < log.floor for log in logs):
+        return True
+    return any(epoch in _passed_unseen(place, log) for log in logs)
+
+
+def _next_record(mirror: LogMirror, offset: int, isolation: int) -> int:
+    """Where a consumer gets a record first that begins at an offset; below 0, which is none, at that."""
+    if offset < 0:
+        return offset
+    return mirror.transactions.hidden_until(max(offset, mirror.transactions.forgotten), isolation)
+
+
 class TruncationIsSignalled(LogInvariant[Places]):
     """After an unclean election the log has other records from some offset on, and the offsets continue. A consumer
     beyond that offset has read records that are gone; if it reads on, it silently skips the new records at their
@@ -67,8 +98,9 @@ class TruncationIsSignalled(LogInvariant[Places]):
     uncleanly and gets 300 records; consumer-1 continues at 1,310 in leader epoch 5. Instead it must ask broker-2 first,
     learn that leader epoch 4 ends at 1,204 there, and inform its application, or go back to 1,204.
 
-    It asks with the leader epoch of its last record, or, if it begins at a committed position, with that of the last
-    record that its group processed, and goes back exactly to the offset in the answer.
+    It asks with the leader epoch of its last record, or of a marker or an aborted record behind that one, or, if it
+    begins at a committed position, with that of the last record that its group processed, and goes back exactly to the
+    offset in the answer.
 
     A consumer cannot ask if it does not know the leader epoch before its position: after a look-up, or after a seek to
     an offset without an epoch, until it gets a record; or if its Fetch version, or its broker, is too old.
@@ -103,7 +135,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def step(self, state: Places, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         if type(body) is EpochTold:
-            return self._asks(state, event, body)
+            return self._asks(state, event, body, mirror)
         if type(body) is ConsPos:
             return self._moved(state, event, body)
         if type(body) is MetaView:
@@ -119,8 +151,11 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return NOTHING
         told = state.told.pop(event.node, None)
         before, last = state.places.get(event.node), body.records[-1]
-        state.places[event.node] = Place(last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event))
-        if told is not None and told.leader_epoch == body.leader_epoch >= 0 and told.end < body.records[0].offset:
+        state.places[event.node] = Place(
+            last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event), body.isolation
+        )
+        of_now = told is not None and told.leader_epoch == body.leader_epoch >= 0
+        if told is not None and of_now and _next_record(mirror, told.end, body.isolation) < body.records[0].offset:
             where = f"leader epoch {told.epoch} ends at {told.end:,}" if told.end >= 0 else "its log has no such epoch"
             sentence = (
                 f"{event.node} read on at {body.records[0].offset:,} of {state.key} in leader epoch "
@@ -151,7 +186,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         )
         return self.violated(state.key, sentence, told.by, event)
 
-    def _asks(self, state: Places, event: Stamped, body: EpochTold) -> Emissions:
+    def _asks(self, state: Places, event: Stamped, body: EpochTold, mirror: LogMirror) -> Emissions:
         """A consumer that asks takes nothing until it is answered; what it did since then is after the cause. Where it
         has read on since, it had given up the request, and the answer does not reach it."""
         consumer, _, rest = event.cause.partition("/")
@@ -165,7 +200,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if place is None:
             return NOTHING
         state.tested += 1
-        if body.asked_epoch == place.epoch:
+        if body.asked_epoch == place.epoch or _may_have_passed(place, body.asked_epoch, mirror):
             return NOTHING
         sentence = (
             f"{consumer} asked {event.node} where leader epoch {body.asked_epoch} of {state.key} ends, when what it "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from actors.features import KAFKA_7408
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import Stamped, TraceEvent
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Route, St
@@ -37,4 +38,5 @@ class LogFold(MirrorFold):
 
     def mirror(self, key: str, profile: Profile) -> LogMirror:
         voters = VoterSets.starting_with(profile.voters if key == METADATA_PARTITION else ())
-        return LogMirror(tp=key, budget=loss_budget(profile, key), voters=voters)
+        cut_to_stable = key != METADATA_PARTITION and profile.feature(KAFKA_7408) not in ("", "off")
+        return LogMirror(tp=key, budget=loss_budget(profile, key), voters=voters, cut_to_stable=cut_to_stable)

@@ -9,9 +9,11 @@
   strength for everything else. A leader that has not heard of the election goes on committing: only what it shares
   with the unclean leader counts. An unclean leader that never takes up its epoch hands the taint to the next one.
 * records: what is known of each committed record, by its offset and by its name.
+* transactions: which records of a replica's log, and of what was committed, are in a transaction, and how it ended.
 * losses: what power losses and wiped disks took from replicas.
 
 Forgetting keeps it small: below the lowest high watermark of all replicas, the *floor*, a prefix hash alone is kept.
+With `kafka-7408` the lowest last stable offset, as logs may be cut down to that.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from orchestrator.invariants.folds.fold import Profile, Witness, witness
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
+from orchestrator.invariants.mirrors.transactions_of_log import Span, TransactionsOfLog
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 ELR = "eligible.leader.replicas.version"
@@ -98,6 +101,31 @@ class Replica(msgspec.Struct):
     high_watermark: int = 0
     flushed: int = 0
     losses: list[Loss] = []
+    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """How far a reader of committed transactions may go, as its log tells."""
+        return self.transactions.stable_offset(self.high_watermark)
+
+    def append(self, batch: BatchFacts) -> None:
+        """A batch came to the end of its log."""
+        self.log.append(batch)
+        if batch.control or batch.txn is not None:
+            self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
+
+    def cut(self, to: int) -> None:
+        """Its log ends at ``to`` now."""
+        self.log.cut(to)
+        self.transactions.cut(to)
+
+    def undo_cut(self) -> None:
+        """The cut that was the last change of its log never took place."""
+        batches = list(self.log.cut_off)
+        self.log.undo_cut()
+        for batch in batches:
+            if batch.control or batch.txn is not None:
+                self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
 
 
 class Lineage(msgspec.Struct):
@@ -172,9 +200,10 @@ class Served(msgspec.Struct, frozen=True, gc=False):
 class LogMirror(msgspec.Struct):
     """The mirror of one partition, ``tp``; see the module's docstring. ``isr``: as the newest ``controller`` has it.
     ``removed_in``: quorum epoch in which its topic was removed, -1 it was not. ``floor``: every replica's high
-    watermark has passed it; what is below was forgotten."""
+    watermark has passed it (last stable offset if ``cut_to_stable``); what is below was forgotten."""
 
     tp: str = ""
+    cut_to_stable: bool = False
     floor: int = EMPTY_LOG
     replicas: dict[str, Replica] = {}
     lineages: dict[int, Lineage] = {}
@@ -186,11 +215,21 @@ class LogMirror(msgspec.Struct):
     removed_in: int = -1
     controller: NewestController = msgspec.field(default_factory=NewestController)
     unclean: dict[int, UncleanElection] = {}
+    recovering: str = ""
+    """Who was elected uncleanly, as long as it has not told the newest controller that its log is in order."""
+    giving_up: str = ""
+    """Who of those has cut its log, and not taken up its epoch."""
+    given_up: str = ""
+    """The same, as long as it has not told the controller: what it appends are the markers that it has cut off."""
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
     records: CommittedRecords = msgspec.field(default_factory=CommittedRecords)
     """Of topic partitions; records of the metadata log have no names."""
     producers: ProducerStates = msgspec.field(default_factory=ProducerStates)
+    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
+    """Of what was committed."""
+    newly_ended: list[Span] = []
+    """The transactions of which the event just taken has committed the marker."""
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
     """Of the metadata log."""
     taken_up: dict[str, tuple[int, int]] = {}
@@ -327,7 +366,7 @@ class LogMirror(msgspec.Struct):
         """Take an event. ``newly_committed`` is about this event alone."""
         body = event.body
         if self.newly_committed:
-            self.newly_committed = []
+            self.newly_committed, self.newly_ended = [], []
             self.records.forget_news()
         if type(body) is LogAppend:
             self._append(event, body)
@@ -337,6 +376,8 @@ class LogMirror(msgspec.Struct):
             self._high_watermark(event, body)
         elif type(body) is LogTrunc:
             self._truncate(event.node, body.to, body.leader_epoch)
+            if body.reason == "last-stable-offset":
+                self.giving_up = self.given_up = event.node
         elif type(body) is LogStart:
             self._start(event.node, body)
         elif type(body) is PartAssume:
@@ -385,14 +426,14 @@ class LogMirror(msgspec.Struct):
         batch = batch_facts(body, log)
         if batch.producer_id >= 0:
             self.producers.append(event, body)
-        log.append(batch)
+        replica.append(batch)
         if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
             self._forget()
 
     def _truncate(self, node: str, to: int, leader_epoch: int) -> None:
         replica = self.replica(node)
         self._freeze(replica)
-        replica.log.cut(to)
+        replica.cut(to)
         self.producers.cut(node, to, leader_epoch)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
@@ -424,6 +465,10 @@ class LogMirror(msgspec.Struct):
         if body.quorum_epoch > self.removed_in:
             self.removed_in = -1
         self.isr = body.isr
+        if body.cause == "unclean":
+            self.recovering, self.given_up = node_name(body.leader), ""
+        elif body.cause == "alter-isr":
+            self.recovering = self.given_up = ""
         if len(body.isr) == 1:
             replica = self.replicas.get(node_name(body.isr[0]))
             for loss in () if replica is None else replica.losses:
@@ -435,10 +480,10 @@ class LogMirror(msgspec.Struct):
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
             if log_end == replica.log.cut_from and log_end > replica.log.end:
-                replica.log.undo_cut()
+                replica.undo_cut()
         if log_end < replica.log.end:
             self._freeze(replica)
-            replica.log.cut(log_end)
+            replica.cut(log_end)
             self.producers.cut(event.node, log_end)
             replica.high_watermark = min(replica.high_watermark, log_end)
             replica.flushed = min(replica.flushed, log_end)
@@ -455,7 +500,7 @@ class LogMirror(msgspec.Struct):
         if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
-        replica.log.cut(first)
+        replica.cut(first)
         self.producers.cut(node, first)
         replica.high_watermark = min(replica.high_watermark, first)
         replica.flushed = min(replica.flushed, first)
@@ -469,7 +514,8 @@ class LogMirror(msgspec.Struct):
         if epoch in self.lineages:
             return  # a second leader of the epoch is for P1 and Q1 to tell
         before = max((known for known in self.lineages if known < epoch), default=-1)
-        unclean = any(before < each <= epoch for each in self.unclean)
+        unclean = any(before < each <= epoch for each in self.unclean) or self.giving_up == event.node
+        self.giving_up = ""
         self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
         shared = self.committed.shared_with(replica.log, self.committed.end)
         if unclean:
@@ -511,6 +557,10 @@ class LogMirror(msgspec.Struct):
                 self.records.commit(self.newly_committed, epoch, by)
             for batch in self.newly_committed:
                 self.committed.append(batch)
+                if batch.control or batch.txn is not None:
+                    ended = self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
+                    if ended is not None:
+                        self.newly_ended.append(ended)
                 if batch.producer_id >= 0:
                     self.producers.committed.setdefault(batch.producer_id, Committed(batch.end, epoch, by))
 
@@ -518,6 +568,7 @@ class LogMirror(msgspec.Struct):
         """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""
         self.taints.append(Taint(epoch, shared, witness(event), rule))
         self.committed.cut(shared)
+        self.transactions.cut(shared)
         self.producers.give_up(shared)
         for older, commit in list(self.commits.items()):
             if older < epoch and commit.end > shared:
@@ -527,14 +578,18 @@ class LogMirror(msgspec.Struct):
                     self.commits[older] = Commit(older, shared, self.committed.batches[-1].ph, commit.by)
 
     def _forget(self) -> None:
-        floor = min(min(replica.high_watermark, replica.log.end) for replica in self.replicas.values())
+        replicas = self.replicas.values()
+        reached = [each.last_stable_offset if self.cut_to_stable else each.high_watermark for each in replicas]
+        floor = min(*reached, *(each.log.end for each in replicas))
         self.floor = max(self.floor, floor)
-        for replica in self.replicas.values():
+        for replica in replicas:
             replica.log.trim(floor)
+            replica.transactions.forget(floor)
         for lineage in self.lineages.values():
             if lineage.frozen is not None:
                 lineage.frozen.trim(floor)
         self.committed.trim(floor)
+        self.transactions.forget(floor)
 
 
 def _loss_of(replica: Replica, offset: int) -> Loss | None:

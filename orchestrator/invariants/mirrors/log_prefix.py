@@ -8,6 +8,7 @@ from hashlib import blake2b
 import msgspec
 
 from actors.trace.events import LogAppend
+from orchestrator.invariants.mirrors.transactions_of_log import Transactional, transactional
 
 EMPTY_LOG = 0
 """Offset 0: below it nothing can differ."""
@@ -17,7 +18,8 @@ NO_BOUNDARY = -1
 
 class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One batch of a log. ``end`` is exclusive; ``ph`` is the prefix hash at ``end``, None where nobody can say.
-    Of an idempotent producer: its id, epoch and the sequence number of the last record; else -1."""
+    Of an idempotent producer: its id, epoch and the sequence number of the last record; else -1. ``txn``: of a
+    transaction. ``control``: it is for no application; such a batch has no uids here."""
 
     base: int
     end: int
@@ -27,6 +29,8 @@ class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     producer_epoch: int
     last_sequence: int
     uids: list[str]
+    txn: Transactional | None = None
+    control: bool = False
 
     def uid_at(self, offset: int) -> str:
         """Uid of the record at an offset of this batch, "" where the batch has none (a control batch)."""
@@ -42,11 +46,12 @@ def batch_facts(body: LogAppend, log: Prefix) -> BatchFacts:
     """What the mirror keeps of an append to a log."""
     end = body.last + 1
     ph = _told(body, log.end_ph) if body.ph is None else body.ph
+    txn, uids = transactional(body), [] if body.control else body.uids
     if body.producer_id < 0 or body.control or body.base_sequence < 0:
-        return BatchFacts(body.base, end, body.batch_epoch, ph, -1, -1, -1, body.uids)
-    last_sequence = (body.base_sequence + body.last - body.base) % SEQUENCES
+        return BatchFacts(body.base, end, body.batch_epoch, ph, -1, -1, -1, uids, txn, body.control)
+    last = (body.base_sequence + body.last - body.base) % SEQUENCES
     return BatchFacts(
-        body.base, end, body.batch_epoch, ph, body.producer_id, body.producer_epoch, last_sequence, body.uids
+        body.base, end, body.batch_epoch, ph, body.producer_id, body.producer_epoch, last, uids, txn, body.control
     )
 
 

@@ -60,10 +60,16 @@ class ProducerEntry(msgspec.Struct):
 
 
 class ProducerLog(msgspec.Struct):
-    """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none."""
+    """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none. ``from_zero``:
+    those whose transactions begin at sequence 0, whatever the log has of them (``transaction.version`` 2). ``markers``:
+    of transactions: offset ``end`` (exclusive) and producer epoch. ``verified``: how often a coordinator was asked for
+    their transaction since the log got something of it."""
 
     entries: dict[int, ProducerEntry] = {}
+    markers: dict[int, list[tuple[int, int]]] = {}
     cut_in: int = -1
+    from_zero: dict[int, bool] = {}
+    verified: dict[int, int] = {}
 
     def append(self, event: Stamped, body: LogAppend) -> None:
         """A batch of an idempotent producer came to the end of the log."""
@@ -78,9 +84,22 @@ class ProducerLog(msgspec.Struct):
             del entry.batches[:REMEMBERED]
             entry.more = True
 
+    def append_marker(self, body: LogAppend) -> None:
+        """A marker of a transaction came to the end of the log."""
+        known = self.markers.setdefault(body.producer_id, [])
+        known.append((body.last + 1, body.producer_epoch))
+        del known[:-REMEMBERED]
+
+    def marked(self, producer_id: int, end: int) -> int:
+        """The producer epoch of the newest marker of a producer id below ``end``, -1 if there is none."""
+        return max((epoch for at, epoch in self.markers.get(producer_id, ()) if at <= end), default=-1)
+
     def cut(self, end: int, leader_epoch: int = -1) -> None:
         """The log ends at ``end`` now."""
         self.cut_in = max(self.cut_in, leader_epoch)
+        for known in self.markers.values():
+            while known and known[-1][0] > end:
+                known.pop()
         for producer_id, entry in list(self.entries.items()):
             while entry.batches and entry.batches[-1].end > end:
                 entry.batches.pop()
@@ -96,8 +115,18 @@ class ProducerLog(msgspec.Struct):
         end = told.log_end if told.log_end >= 0 else 1 << 62
         known = entry.must_remember(end, told.leader_epoch)
         of = f"of producer id {told.producer_id}"
+        marked = self.marked(told.producer_id, end)
+        if marked > (known[-1].producer_epoch if known else -1):
+            # A marker of a newer epoch leaves no sequence number behind: 0 is next.
+            if told.error == KafkaError.INVALID_PRODUCER_EPOCH:
+                wrong = told.producer_epoch >= marked
+            else:
+                wrong = told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or not told.base_sequence
+            return f"although the last that its log has {of} is a marker of epoch {marked}" if wrong else ""
         if not known:
-            return "" if entry.more else f"although its log has nothing {of}"
+            late = told.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and told.base_sequence > 0
+            excused = entry.more or (late and told.producer_id in self.from_zero)
+            return "" if excused else f"although its log has nothing {of}"
         last = known[-1]
         if told.error == KafkaError.INVALID_PRODUCER_EPOCH:
             older = told.producer_epoch < last.producer_epoch
@@ -109,7 +138,10 @@ class ProducerLog(msgspec.Struct):
             began = told.producer_epoch > last.producer_epoch and sequence == 0
             return f"although sequence 0 {of} begins epoch {told.producer_epoch}" if began else ""
         if sequence == add_sequence(last.last_sequence, 1):
-            return f"although sequence {sequence} {of} was next"
+            # While a transaction is verified, nothing is taken above the lowest sequence that was seen: that may be
+            # one of a batch that was sent again, and that the log has.
+            of_another = self.verified.get(told.producer_id, 0) > 1
+            return "" if of_another else f"although sequence {sequence} {of} was next"
         for each in known:
             if (each.first_sequence, each.last_sequence) == (sequence, told.last_sequence):
                 return (

@@ -91,17 +91,16 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     end 1,310 and high watermark 1,204, and reports 1,204 to list-offsets-1 (leader epoch 5).
 
     Two answers to clients are compared only if the first had returned before the request of the second, whichever
-    client asked (a client that asks as a broker gets the log end, which may go back). An answer under a lower leader
-    epoch than the first's is excused: a leader that does not know of its replacement may answer a client that does not
-    know of it either.
+    client asked (a client that asks as a broker gets the log end, which may go back). An answer at read_committed, the
+    last stable offset, is a lower bound for later ones at both isolation levels. An answer under a lower leader epoch
+    than the first's is excused: a leader that does not know of its replacement may answer a client that does not know
+    of it either.
     """
 
     id = "H1"
     title = "The latest offset reported to clients never goes backwards, not even across leader changes"
     source = "KIP-207; KAFKA-2334"
-    unseen = (
-        "Answers of different isolation levels are not compared: without transactions both end at the high watermark.",
-    )
+    unseen = ("An answer at read_committed after a higher one at read_uncommitted: a transaction may be open.",)
     tested_when = "a client gets a latest offset, and another one had been reported before it asked"
     route = LIST_OFFSETS
     types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, NodeDown)
@@ -176,7 +175,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         waiting: list[tuple[int, Told]] = []
         for isolation, told in state.fresh:
             if told.wall_us + state.epsilon_us < now_us:
-                state.floors[isolation] = _raised(state.floors.get(isolation, ()), told)
+                # The last stable offset is not above the high watermark.
+                for level in range(isolation + 1):
+                    state.floors[level] = _raised(state.floors.get(level, ()), told)
             else:
                 waiting.append((isolation, told))
         state.fresh = waiting

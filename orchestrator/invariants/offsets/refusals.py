@@ -6,7 +6,7 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name, traits
 from actors.node.messages import API_NAMES, Api
-from actors.node.spec import partition_name
+from actors.node.spec import Role, partition_name
 from actors.trace.events import (
     ConsPos,
     CtlFault,
@@ -26,6 +26,9 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvarian
 from orchestrator.invariants.folds.routes import CLIENT
 
 REFUSED = KafkaError.OFFSET_NOT_AVAILABLE
+CONSUMERS: frozenset[Role] = frozenset({"consumer", "group-consumer", "mirror", "processor"})
+"""Roles that look offsets up as Kafka's consumer does."""
+
 API_TIMEOUT = "default.api.timeout.ms"
 MAX_AGE = "metadata.max.age.ms"
 
@@ -216,7 +219,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             return NOTHING
         sentence = f"{event.node} refreshed its metadata after {refusal.broker} had refused ListOffsets for {tp}"
         proof = (refusal.by, refusal.refreshed)
-        if state.role == "consumer":
+        if state.role in CONSUMERS:
             return self.excused("consumer-refreshes", state.key, sentence, *proof)
         return self.violated(state.key, sentence, *proof)
 

@@ -7,6 +7,7 @@ from bisect import bisect_left
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import Rows
@@ -73,8 +74,9 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     Example: orders-0 has records of 12:00:01 at 40, 12:00:03 at 41 and 12:00:02 at 42. For 12:00:02, its leader answers
     41: the first record, in the order of the log, that is as late. With a high watermark of 41 it answers that there is
-    none, though 40 is committed. The greatest timestamp is at 41, and the latest offset is the high watermark; a client
-    that asks as a broker sees the whole log.
+    none, though 40 is committed. The greatest timestamp is at 41, and the latest offset is the high watermark. At
+    read_committed the last stable offset replaces the high watermark, and T7 judges the latest offset; a client that
+    asks as a broker sees the whole log.
     """
 
     id = "H4"
@@ -108,7 +110,13 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif type(body) is RpcReply and body.api == "ListOffsets":
             for told in body.partitions:
                 if told.tp == state.key and not told.error and told.leader_epoch >= 0:
-                    if wrong := self._wrong(state, event, body.replica_id, told, mirror):
+                    if body.replica_id != -1:
+                        limit = mirror.replica(event.node).log.end
+                    elif body.isolation == READ_COMMITTED:
+                        limit = mirror.replica(event.node).last_stable_offset
+                    else:
+                        limit = mirror.replica(event.node).high_watermark
+                    if wrong := self._wrong(state, event, limit, told, mirror):
                         return self.violated(state.key, f"{event.node} {wrong}", event)
         return NOTHING
 
@@ -148,10 +156,9 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 latest = stamp
         return latest if timestamp == MAX_TIMESTAMP else None
 
-    def _wrong(self, state: Stamps, event: Stamped, replica_id: int, told: ReplyPartition, mirror: LogMirror) -> str:
-        """What is wrong with an answer, or ""."""
+    def _wrong(self, state: Stamps, event: Stamped, limit: int, told: ReplyPartition, mirror: LogMirror) -> str:
+        """What is wrong with an answer to who may see the log below ``limit``, or ""."""
         replica = mirror.replica(event.node)
-        limit = replica.high_watermark if replica_id == -1 else replica.log.end
         state.tested += 1
         asked = told.timestamp
         if asked >= 0 or asked == MAX_TIMESTAMP:

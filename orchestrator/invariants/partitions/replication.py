@@ -81,7 +81,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         state.newest = max(state.newest, lineage.epoch)
         lost = next((taint for taint in mirror.taints if taint.epoch == lineage.epoch), None)
         if lost is not None:
-            return self._given_up(state, lineage, lost, event)
+            return self._given_up(state, lineage, lost, event, mirror.committed.end)
         if lineage.unclean:
             return NOTHING
         found: list[Any] = []
@@ -98,13 +98,17 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
                 found.extend(self._compare(state, lineage, commit, mirror))
         return found
 
-    def _given_up(self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped) -> Emissions:
+    def _given_up(
+        self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped, committed: int
+    ) -> Emissions:
+        """``committed``: the end of what counts as committed now, with what an unclean leader brings back."""
         why = "an unclean election" if lineage.unclean else "disks lost what they may"
+        back = f"; what it knew as committed, below {committed:,}, is so again" if committed > lost.start else ""
         return self.excused(
             lost.rule,
             state.key,
             f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
-            f"{why}; of what was committed it shares what is below {lost.start:,}",
+            f"{why}; of what was committed it shares what is below {lost.start:,}{back}",
             event,
         )
 
@@ -327,7 +331,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return NOTHING
         sentence = (
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
-            f"which no leader committed (committed: {mirror.committed.end:,})"
+            f"which no leader committed: its log is as committed up to {mirror.highest_committed_of(event.node):,} "
+            f"(leaders committed up to {mirror.committed.end:,})"
         )
         # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it
         # gets to where the logs part by several cuts.
@@ -350,6 +355,11 @@ class CommittedIsNotTruncated(LogInvariant[State]):
     source = "KIP-101"
     tested_when = "a replica of a data partition truncates its log"
     unseen = ("records that vanish without a truncation: P14 finds a log that is shorter than before",)
+    exemptions = {
+        "kafka-7408": (
+            "With `kafka-7408` a leader that was elected uncleanly drops its log at and above its last stable offset."
+        )
+    }
     types = ()
     before_types = (LogTrunc,)
 
@@ -367,4 +377,6 @@ class CommittedIsNotTruncated(LogInvariant[State]):
             f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
             f"{body.leader_epoch}) although it held what was committed up to {held:,}"
         )
+        if body.reason == "last-stable-offset" and mirror.recovering == event.node:
+            return self.excused("kafka-7408", state.key, sentence, event)
         return self.violated(state.key, sentence, event)

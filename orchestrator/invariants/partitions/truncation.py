@@ -71,6 +71,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
             "format 2): no data log begins later than at 0, and every batch has a leader epoch."
         ),
         "A truncation under a leader epoch whose leader has not taken over yet is compared with no log.",
+        "The truncation of an uncleanly elected leader to its last stable offset: T10 judges it.",
     )
 
     def initial(self, key: str, profile: Profile) -> Truncations:
@@ -89,6 +90,8 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         assert type(body) is LogTrunc
         if body.reason == "recovery":
             return self._recovered(state, event, body, mirror)
+        if body.reason == "last-stable-offset":
+            return NOTHING
         found = self._unsaid(state, event)
         state.cuts[event.node] = witness(event)
         return found or self._late(state, event, body.leader_epoch) or self._truncated(state, event, body, mirror)

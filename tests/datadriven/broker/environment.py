@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from actors.broker.fetch import DelayedFetch
 from actors.broker.produce import DelayedProduce
+from actors.metadata.registrations import RECOVERING
 from actors.node.effects import Call
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
@@ -298,8 +299,9 @@ class Environment:
         return self.scene.told()
 
     def verb_change(self, command: Command) -> str:
-        """change orders-0 [leader=2] [isr=(1,2)] [times=1] [quiet] | change orders-0 leaders=(2,1) [isr=(1,2)]: the
-        controller changes a partition; or changes it several times, of which the broker hears at once."""
+        """change orders-0 [leader=2] [isr=(1,2)] [recovering] [times=1] [quiet] | change orders-0 leaders=(2,1)
+        [isr=(1,2)]: the controller changes a partition (``recovering``: by an unclean election); or changes it several
+        times, of which the broker hears at once."""
         topic, index = split_topic_partition(command.words[0])
         if "leaders" in command.arguments:
             changes = [
@@ -313,6 +315,8 @@ class Environment:
             record = PartitionChangeRecord(topic_id=self.topic_id(topic), partition_id=index)
             if "leader" in command.arguments:
                 record.leader = command.number("leader")
+            if command.has("recovering"):
+                record.leader_recovery_state = RECOVERING
             record.isr.extend(command.numbers("isr", "()"))
             self.scene.commit([MetadataRecord(partition_change=record)])
         told = self.scene.told()

@@ -29,6 +29,7 @@ from krift.v1.records import Record, RecordBatch
 from tests.datadriven.client.groups import GROUP_APIS, group_answer
 from tests.datadriven.client.rendering import COPIES
 from tests.datadriven.client.scene import PRODUCER_ID, TOPIC_ID, Scene
+from tests.datadriven.client.transactions import TRANSACTION_APIS, transaction_answer
 from tests.datadriven.runner import Command
 
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max": -3, "earliest-local": -4, "latest-tiered": -5, "pending-upload": -6}
@@ -67,23 +68,31 @@ class Environment:
         [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] [external=(every,wait)] (which
         goes on with the disk of the consumer before it) | start list-offsets
         [every=1000] [timestamp=latest] [isolation=0] | start group-consumer [commit=auto] [commit-every=1000]
-        [stall=(every,ms)] [absence=(every,ms)] | start mirror, likewise | start admin."""
+        [stall=(every,ms)] [absence=(every,ms)] | start mirror, likewise | start admin | start transactional-producer,
+        as a producer, and [records=2] [aborts=0] [stay=(every,ms)] [stay-after=0] [last-stay=ms] |
+        start processor, as a mirror, and as that."""
         role = command.words[0]
         self.scene.scripted |= set(command.many("hold", "()"))
         workload: dict[str, Any] = {"partitions": command.number("partitions", 1)}
-        if role == "producer":
+        if role in ("transactional-producer", "processor"):
+            stay = command.numbers("stay", "(0,0)")
+            workload |= {"transaction_records": command.number("records", 2)}
+            workload |= {"aborts_percent": command.number("aborts", 0)}
+            workload |= {"hold_every_ms": stay[0], "hold_ms": stay[1], "hold_after": command.number("stay-after", 0)}
+            workload["last_hold_ms"] = command.number("last-stay", 0)
+        if role in ("producer", "transactional-producer"):
             workload["rate"] = command.number("rate", 100)
         if role == "consumer":
             workload["seek"] = command.number("seek", -1)
             workload["rewind_every_ms"], workload["rewind_by_ms"] = command.numbers("rewind", "(0,0)")
             workload["external_every_ms"], workload["external_wait_ms"] = command.numbers("external", "(0,0)")
-        if role == "mirror":
+        if role in ("mirror", "processor"):
             workload |= {"copy_to": COPIES, "copy_partitions": 1}
-        if role in ("group-consumer", "mirror"):
+        if role in ("group-consumer", "mirror", "processor"):
             stall, absence = command.numbers("stall", "(0,0)"), command.numbers("absence", "(0,0)")
             workload |= {
                 "group": "g",
-                "commit": command.text("commit", "sync" if role == "mirror" else "auto"),
+                "commit": command.text("commit", "auto" if role == "group-consumer" else "sync"),
                 "seek": -1,
                 "rewind_every_ms": 0,
             }
@@ -151,7 +160,11 @@ class Environment:
     # ---- brokers -----------------------------------------------------------------------------------------
 
     def verb_brokers(self, command: Command) -> str:
-        """brokers [speak=(Api:1-4)] [alive=(1,2,3)]: what brokers speak; which of them Metadata names."""
+        """brokers [speak=(Api:1-4)] [alive=(1,2,3)] [transaction-version=2 [at=1]]: what brokers speak; which of them
+        Metadata names; the finalized transaction.version, as of an offset of the metadata."""
+        if "transaction-version" in command.arguments:
+            level = command.number("transaction-version")
+            self.scene.finalized = command.number("at", 1), {"transaction.version": level}
         self.scene.broker_ranges = self.scene.broker_ranges | ranges_of(command.many("speak", "()"))
         self.scene.brokers = command.numbers("alive", "(1,2,3)")
         return ""
@@ -216,6 +229,8 @@ class Environment:
             case Api.ApiVersions:
                 offered = self.scene.broker_ranges | ranges_of(command.many("speak", "()"))
                 response = self.scene.api_versions(offered, error)
+            case api if api.name in TRANSACTION_APIS:
+                response = transaction_answer(command, request, error)
             case api if api.name in GROUP_APIS:
                 response = group_answer(command, request, error)
             case _:

@@ -78,7 +78,8 @@ def group_details(request: AnyRequest) -> list[str]:
     """What a request of a group says; [] of others."""
     match request:
         case FindCoordinatorRequest():
-            return [request.key or ",".join(request.coordinator_keys)]
+            kind = ["transaction"] if request.key_type else []
+            return [*kind, request.key or ",".join(request.coordinator_keys)]
         case JoinGroupRequest():
             told = [f"{each.name}({_subscription(each.metadata)})" for each in request.protocols]
             member = _member(request.member_id, request.group_instance_id)

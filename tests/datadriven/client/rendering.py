@@ -36,8 +36,9 @@ from krift.v1.produce import ProduceRequest
 from krift.v1.quorum import AddRaftVoterRequest, RemoveRaftVoterRequest
 from krift.v1.records import RecordBatch
 from tests.datadriven.admin import describe_admin_request
-from tests.datadriven.client import groups
+from tests.datadriven.client import groups, transactions
 from tests.datadriven.client.groups import describe_group_event, group_details
+from tests.datadriven.client.transactions import describe_transaction_event, transaction_details
 
 COPIES = "copies"
 """Where a mirror copies to: one partition, that broker 1 leads; its id, too."""
@@ -52,6 +53,7 @@ PAUSES = (
     "offset-for",
     "admin-retry/",
     *groups.PAUSES,
+    *transactions.PAUSES,
 )
 """Timers that are shown: pauses after a failure. The rest (linger, rates, deadlines) is shown by what comes of it."""
 
@@ -156,7 +158,7 @@ def _describe(event: TraceEvent) -> str | None:
             return f"* poll {event.tp} at {event.offset}"
         case ListReturn() | PollReturn():
             return _describe_return(event)
-    return describe_group_event(event)
+    return describe_transaction_event(event) or describe_group_event(event)
 
 
 def _administered(call: str, told: dict[str, Any]) -> str:
@@ -202,7 +204,8 @@ def _details(request: AnyRequest) -> list[str]:
                 for t in request.topic_data
                 for p in t.partition_data
             ]
-            return [f"acks={request.acks}", *parts]
+            within = [f"in {request.transactional_id}"] if request.transactional_id else []
+            return [f"acks={request.acks}", *within, *parts]
         case FetchRequest():
             session = [f"session={request.session_id}/{request.session_epoch}"] if request.session_id else []
             asked = [
@@ -230,7 +233,8 @@ def _details(request: AnyRequest) -> list[str]:
             ]
         case MetadataRequest():
             return [topic.name for topic in request.topics]
-    return group_details(request)
+    details = transaction_details(request)
+    return group_details(request) if details is None else details
 
 
 def _batch(topic: str, index: int, batch: RecordBatch) -> str:
@@ -239,4 +243,5 @@ def _batch(topic: str, index: int, batch: RecordBatch) -> str:
     records = f"[{uids[0]}]" if len(uids) == 1 else f"[{uids[0]}-{uids[-1]}]"
     if batch.producer_id < 0:
         return f"{topic}-{index} {records}"
-    return f"{topic}-{index} {records} id {batch.producer_id}/{batch.producer_epoch} seq {batch.base_sequence}"
+    line = f"{topic}-{index} {records} id {batch.producer_id}/{batch.producer_epoch} seq {batch.base_sequence}"
+    return f"{line} txn" if batch.is_transactional else line

@@ -10,7 +10,9 @@ from actors.client.consumer import ConsumerNode
 from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.mirror import MirrorNode
+from actors.client.processor import ProcessorNode
 from actors.client.producer import ProducerNode
+from actors.client.transactional_producer import TransactionalProducerNode
 from actors.config import default_config
 from actors.node.codec import decode, encode
 from actors.node.effects import Call, Complete, SetTimer
@@ -25,6 +27,7 @@ from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, Offset
 from krift.v1.producer_ids import InitProducerIdResponse
 from tests.datadriven.client.groups import GROUP_APIS
 from tests.datadriven.client.rendering import COPIES, describe_call, describe_events, describe_timer, join_sends
+from tests.datadriven.client.transactions import TRANSACTION_APIS
 from tests.harness.host import Host
 
 TOPIC = "orders"
@@ -35,9 +38,11 @@ ENDLESS = 2**62
 ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter")
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
+    "transactional-producer": TransactionalProducerNode,
     "consumer": ConsumerNode,
     "group-consumer": GroupConsumerNode,
     "mirror": MirrorNode,
+    "processor": ProcessorNode,
     "list-offsets": ListOffsetsNode,
     "admin": AdminNode,
 }
@@ -60,13 +65,14 @@ class Scene(Host):
         self.sent_ms: dict[str, int] = {}
         self.calls = 0
         self.lines: list[str] = []
-        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets", *ADMIN_APIS, *GROUP_APIS}
+        self.scripted: set[str] = {"Produce", "Fetch", "ListOffsets", *ADMIN_APIS, *GROUP_APIS, *TRANSACTION_APIS}
         self.down: set[str] = set()
         self.brokers = [1, 2, 3]
         self.broker_ranges: Ranges = default_ranges()
         self.leaders: dict[int, tuple[int, int]] = {}
         self.topic_id = TOPIC_ID
         self.metadata_epoch = -1
+        self.finalized: tuple[int, dict[str, int]] = (-1, {})
         self.mirrored = False
 
     # ---- the client --------------------------------------------------------------------------------------
@@ -82,12 +88,12 @@ class Scene(Host):
     ) -> None:
         """Begin the client's life and its workload."""
         self.node = NODES[role]()
-        self.mirrored = role == "mirror"
+        self.mirrored = role in ("mirror", "processor")
         partitions = list(range(workload.pop("partitions")))
         topic = TopicSpec(TOPIC, TOPIC_ID, [[1, 2, 3]] * len(partitions))
         self.leaders = self.leaders or dict.fromkeys(partitions, (1, 0))
         spec = NodeSpec(
-            f"{role}-1",
+            "producer-1" if role == "transactional-producer" else f"{role}-1",
             role,
             -1,
             "d",
@@ -208,6 +214,12 @@ class Scene(Host):
     def api_versions(self, ranges: Ranges, error: int = 0) -> ApiVersionsResponse:
         """What a broker with these ranges answers."""
         response = ApiVersionsResponse(error_code=error)
+        epoch, features = self.finalized
+        if epoch >= 0:
+            response.finalized_features_epoch = epoch
+            for name, level in features.items():
+                feature = ApiVersionsResponse.FinalizedFeatureKey(name=name, max_version_level=level)
+                response.finalized_features.append(feature)
         for name, (low, high) in ranges.items():
             response.api_keys.append(
                 ApiVersionsResponse.ApiVersion(api_key=int(Api[name]), min_version=low, max_version=high)

@@ -49,10 +49,10 @@ def test_a_run_that_is_not_as_expected_fails_with_its_story(project: pytest.Pyte
     result.stdout.fnmatch_lines(
         [
             "small, sim, seed 3: Nothing is broken.",
-            "VIOLATED: *",
-            "what happened, in seconds since time 0",
+            "VIOLATED with the planted defect: *",
+            "what happened, in seconds since time 0, *",
             "*VIOLATED*",
-            "outcome     violated, NOT as expected",
+            "outcome     violated: the planted defect was caught by C3, as planned",
             "again       krift run incidents/small.yaml --runtime sim --seed 3",
         ]
     )

@@ -27,7 +27,7 @@ def test_a_run_has_its_verdict_and_story(small: krift.Run) -> None:
     assert (small.as_expected, small.exit_code, small.status, small.directory) == (False, 1, "completed", None)
     assert small.verdict.outcome == "violated"
     assert any("VIOLATED" in moment.text for moment in small.story)
-    assert repr(small) == "<Run small, sim, seed 3: violated, NOT as expected>"
+    assert repr(small) == "<Run small, sim, seed 3: violated: the planted defect was caught by C3, as planned>"
     promises = small.promises().set_index("id")
     violations = small.violations()
     broken = promises[promises.status == "violated"]
@@ -43,9 +43,9 @@ def test_a_report_is_plain_text(small: krift.Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("FORCE_COLOR", "1")
     told = small.report()
     assert told.isprintable() or "\x1b" not in told
-    assert told.startswith("small, sim, seed 3\nVIOLATED: ")
+    assert told.startswith("small, sim, seed 3\nplanted on purpose: consumer-mislabel (")
     assert "what happened, in seconds since time 0" in told
-    assert "NOT as expected" in small.markdown()
+    assert "caught by C3, as planned" in small.markdown()
     assert "<failure" in small.junit()
 
 

@@ -27,7 +27,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     def run_in_sim(plan: Plan, observers: object, stop_at: str) -> SimpleNamespace:
         assert (plan.defects, stop_at) == ([NAME], CAUGHT_BY)
         seeds.append(plan.seed)
-        return SimpleNamespace(first={CAUGHT_BY: 5} if plan.seed % 20 == 0 else {}, end_us=7)
+        return SimpleNamespace(first_unknown={CAUGHT_BY: 5} if plan.seed % 20 == 0 else {}, end_us=7)
 
     monkeypatch.setattr(guidance, "run_in_sim", run_in_sim)
     monkeypatch.setattr(guidance, "Coverage", lambda: SimpleNamespace(points=lambda: [f"run/{next(numbers)}"]))
@@ -64,7 +64,7 @@ def test_a_study_goes_on_where_it_was_broken_off(
 
 def test_a_defect_that_is_found_often_is_laid_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that the screening of a defect ends when it is not rare, and that no campaign follows."""
-    found = SimpleNamespace(first={CAUGHT_BY: 5}, end_us=7)
+    found = SimpleNamespace(first_unknown={CAUGHT_BY: 5}, end_us=7)
     monkeypatch.setattr(guidance, "run_in_sim", lambda *_, **__: found)
     file = str(tmp_path / "runs.jsonl")
     assert invoke("screen", file, "--defect", NAME) == f"{NAME}: 3 of 3\n"

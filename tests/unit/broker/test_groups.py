@@ -6,6 +6,8 @@ from typing import get_args
 
 import pytest
 
+from actors.broker.coordinator_common.partitions import _abs, java_hash_code
+from actors.broker.coordinator_common.writes import coordinator_error
 from actors.broker.group_coordinator import records
 from actors.broker.group_coordinator.group import ClassicGroup, GroupMember
 from actors.broker.group_coordinator.group_state import (
@@ -17,8 +19,6 @@ from actors.broker.group_coordinator.group_state import (
     STABLE,
 )
 from actors.broker.group_coordinator.offset_metadata import OffsetAndMetadata, OffsetChange, Offsets
-from actors.broker.group_coordinator.partitions import _abs, java_hash_code
-from actors.broker.group_coordinator.writes import coordinator_error
 from actors.node.errors import KafkaError, traits
 from actors.trace.group_events import GroupState
 

@@ -12,7 +12,7 @@ from actors.node.effects import Close
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
-from actors.node.messages import REQUESTS, response_errors
+from actors.node.messages import REQUESTS, AnyRequest, response_errors
 from actors.node.step import Step
 from krift.v1.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.api_versions import ApiVersionsRequest
@@ -22,6 +22,14 @@ from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from krift.v1.produce import ProduceRequest
 from krift.v1.quorum import VoteRequest
 from krift.v1.topics import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
+from krift.v1.transactions import (
+    AddPartitionsToTxnRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    TxnOffsetCommitRequest,
+    TxnTopicPartitions,
+    WriteTxnMarkersRequest,
+)
 
 
 def test_services_shorter_than_a_millisecond_add_up() -> None:
@@ -63,6 +71,21 @@ def test_a_broker_closes_the_connection_of_an_api_that_it_does_not_serve() -> No
     assert step.effects == [Close("c")]
 
 
+def _of_transactions() -> list[AnyRequest]:
+    topics = [TxnTopicPartitions(name="t", partitions=[0])]
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(topics=topics)
+    offset = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(partition_index=0)
+    committed = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="t", partitions=[offset])
+    described = DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])
+    return [
+        AddPartitionsToTxnRequest(v3_and_below_topics=topics),
+        WriteTxnMarkersRequest(markers=[marker]),
+        TxnOffsetCommitRequest(topics=[committed]),
+        DescribeProducersRequest(topics=[described]),
+        DescribeTransactionsRequest(transactional_ids=["t"]),
+    ]
+
+
 def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     """Shows that every API of a broker and of a controller has an answer to a version that nobody speaks."""
     produce = ProduceRequest()
@@ -88,6 +111,7 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
         CreateTopicsRequest(topics=[CreateTopicsRequest.CreatableTopic(name="t")]),
         DeleteTopicsRequest(topic_names=["t"]),
         CreatePartitionsRequest(topics=[CreatePartitionsRequest.CreatePartitionsTopic(name="t")]),
+        *_of_transactions(),
     )
     samples = {type(request): request for request in requests}
     for kind in REQUESTS.values():

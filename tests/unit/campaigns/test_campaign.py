@@ -12,15 +12,17 @@ from py4j.protocol import Py4JError
 
 from chaos.errors import InputError, RunError
 from chaos.failure_store import DirectoryStore, FailureStore, MemoryStore
+from chaos.words import duration
 from orchestrator.campaigns import campaign as module
 from orchestrator.campaigns.asked import Asked, Source
 from orchestrator.campaigns.campaign import Campaign
 from orchestrator.campaigns.directory import CampaignDir, create_campaign_dir
 from orchestrator.campaigns.failures import order_again
 from orchestrator.campaigns.keep import Drawn, Keeper, slug
+from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.recheck import difference
 from orchestrator.campaigns.record import RunRecord
-from orchestrator.cli.campaign_progress import describe, duration
+from orchestrator.cli.campaign_progress import describe
 from orchestrator.run_dir import RunDir
 from orchestrator.verdict import read_verdict
 from tests.unit.campaigns.here import Here
@@ -125,6 +127,26 @@ def test_failures_are_kept(here: Here, tmp_path: Path) -> None:
     record.write_bytes(record.read_bytes()[:-9])
     with pytest.raises(InputError, match=r"record\.json: damaged: "):
         begin(directory, BROKEN)
+
+
+def test_the_failure_that_lost_most_is_kept(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that the run which lost most acknowledged records is kept, though it is not among the first of its kind,
+    and that it is the one to look at first."""
+    carry_out = module.carry_out
+
+    def lossy(order: SimOrder, code: str = "") -> RunRecord | None:
+        done = carry_out(order, code)
+        return done and msgspec.structs.replace(done, lost=7 if done.seed == 5 else 0)
+
+    monkeypatch.setattr(module, "carry_out", lossy)
+    directory = create_campaign_dir(tmp_path, "small")
+    campaign = begin(directory, BROKEN)
+    campaign.run(None)  # type: ignore[arg-type]
+    report = campaign.report()
+    assert report.worst is not None
+    assert (report.worst.seed, report.worst.lost, len(report.signatures[0].kept)) == (5, 7, 4)
+    assert RunDir(directory.path / report.worst.kept).read_manifest().seed == 5
+    assert report.worst.reproduce == f"krift run {directory.path / report.worst.kept}/scenario.yaml"
 
 
 def test_what_a_kill_kept_from_being_kept(here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

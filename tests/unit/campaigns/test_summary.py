@@ -10,7 +10,7 @@ from chaos.injector import FaultOutcome
 from orchestrator.campaigns.asked import Source
 from orchestrator.campaigns.record import RunRecord, Tally
 from orchestrator.campaigns.summary import FirstFailure, Kept, Report, Summary
-from orchestrator.report.campaign import markdown
+from orchestrator.report.campaign import headlines, markdown, ordinal, outcome, tone
 from tests.unit.campaigns.records import ALL_HELD, ended, failed, record
 
 GOES_BACK = "H1: list-offsets-# was told #"
@@ -41,6 +41,48 @@ def test_a_bug_is_one_line() -> None:
     assert report.first_failure == FirstFailure(2, 1.0)
     assert (report.runs, report.held, report.violated, report.inconclusive, report.not_carried_out) == (4, 1, 2, 0, 1)
     assert report.runs_per_minute == 120
+
+
+def planted(seed: int, lost: int, *, caught: bool = True) -> RunRecord:
+    """Of a run with a planted defect that lost acknowledged records."""
+    tallies = {**ALL_HELD, "P10": Tally("violated", 5, 3)} if caught else ALL_HELD
+    found = record(seed, GOES_BACK, 1, "violated", tallies)
+    return msgspec.structs.replace(found, defects=["hw-ignores-isr"], lost=lost)
+
+
+def test_what_was_planted_and_lost_stands_first() -> None:
+    """Shows a defect with what it does, how often it was caught and by what, the records that were lost, with seeds,
+    and that this is no bad news; the failure to look at first is the one that lost most."""
+    summary = summary_of(planted(1, 0), planted(2, 3), planted(3, 10), planted(4, 10), record(5))
+    report = report_of(summary)
+    first, lost, failed_in = headlines(report)
+    assert first.startswith(
+        "planted on purpose: hw-ignores-isr (The leader's high watermark is its own log end); caught"
+    )
+    assert "; caught in 4 of 4 runs, by P10 (While a leader leads, high watermarks " in first
+    assert lost == "LOST: 23 records acknowledged to producers, which no rule allows, in 3 runs (seeds 2, 3, 4)"
+    assert failed_in == "5 runs: 4 with violations, by the planted defect, in 1 way"
+    assert outcome(report).startswith("the planted defect hw-ignores-isr was caught in 4 of 4 runs, as planned")
+    assert (tone(report), report.exit_code) == ("held", 1)
+    assert summary.worst is not None and summary.worst.seed == 3
+    once = report_of(summary_of(planted(1, 0), planted(2, 0, caught=False)))
+    assert "caught in 1 of 2 runs" in next(headlines(once))
+    assert "no record acknowledged with acks=all was lost against the rules (tested 4 times)" in headlines(once)
+
+
+def test_a_defect_that_was_missed_is_bad_news() -> None:
+    """Shows that violations with a defect which nothing caught, or without one, are not as expected."""
+    missed = report_of(summary_of(planted(1, 0, caught=False)))
+    assert (outcome(missed), tone(missed)) == ("NOT as expected", "violated")
+    other = report_of(summary_of(planted(1, 0), failed(2, GOES_BACK)))
+    assert (outcome(other), tone(other)) == ("NOT as expected", "violated")
+
+
+def test_ordinal_numbers() -> None:
+    """Shows the endings of English."""
+    assert [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 102, 1_011)] == (
+        ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "1,011th"]
+    )
 
 
 def test_tests_are_summed_up() -> None:
@@ -105,7 +147,7 @@ def test_what_nothing_tested_is_named() -> None:
     report = report_of(summary)
     assert (report.vacuous, report.exit_code) == (["P9"], 3)
     assert "NEVER TESTED" in markdown(report)
-    assert "of 2 runs not one tested P9." in markdown(report)
+    assert "of 2 runs not one tested 1 promise." in markdown(report)
     assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
     seen = report_of(summary_of(record(1, tallies=blind), record(2)))
     assert (seen.vacuous, seen.exit_code) == ([], 0)

@@ -17,6 +17,8 @@ from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, PUSHED
+from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
+from chaos.scenario.durations import parse_duration_us
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.nemesis_text import SMALL
 
@@ -191,9 +193,11 @@ def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
+    members = "processors" if pattern in OF_PROCESSORS else "members"
     nemesis = sources.from_text(
         f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}}}\n"
-        "workload: {members: {2: 1}, external: {yes: 1}}\nconfig: {metadata.propagation: {push: 1}}\n"
+        f"workload: {{{members}: {{2: 1}}, external: {{yes: 1}}, transactional: {{yes: 1}}}}\n"
+        "config: {metadata.propagation: {push: 1}}\n"
         f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
     )
@@ -203,10 +207,10 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
         assert all(scheduled.optional for scheduled in plan.schedule)
 
 
-@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED, *KEPT])
+@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED, *KEPT, *TRANSACTIONS])
 def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
-    """Shows that situations of groups are drawn where there is one, those of pushed metadata where it is pushed, and
-    those of offsets kept outside Kafka where somebody keeps them."""
+    """Shows that situations of groups are drawn where there is one, those of pushed metadata where it is pushed,
+    those of offsets kept outside Kafka where somebody keeps them, and those of transactions where there are some."""
     nemesis = sources.from_text(f"{SMALL}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
     assert nemesis.loaded(1).document.value["chaos"] == []
 
@@ -246,6 +250,24 @@ def test_members_of_a_drawn_group_can_agree_and_say_who_they_are() -> None:
                 static += 1
                 assert int(versions.partition("-")[2]) >= 5
     assert static
+
+
+def test_processors_that_stay_in_transactions_are_in_their_group_most_of_the_time() -> None:
+    """Shows that a processor stays in a transaction for two of its poll intervals at most, and then polls for three of
+    them before the next time, another producer's start not counted: by turns, two of them would never be there at a
+    time."""
+    nemesis, staying = library.load("processors").nemesis, 0
+    for seed in range(1, 41):
+        clients = [entry["consumer"] for entry in draw(nemesis, seed)["workload"] if "consumer" in entry]
+        for client in clients:
+            stay = client.get("transactional", {}).get("stay")
+            if stay is not None:
+                staying += 1
+                interval_us = 1000 * int(client["config"].get("max.poll.interval.ms", 4000))
+                lasts_us, every_us = parse_duration_us(stay["lasts"]), parse_duration_us(stay["every"])
+                assert lasts_us <= 2 * interval_us
+                assert every_us >= lasts_us + 1_000_000 + 3 * interval_us
+    assert staying
 
 
 def test_nothing_of_a_nemesis_takes_what_clients_need() -> None:

@@ -59,6 +59,16 @@ def test_nodes_are_named_and_numbered() -> None:
     assert len({spec.directory_id for spec in plan.nodes}) == len(plan.nodes)
 
 
+def test_a_plan_says_of_itself_what_its_variant_does() -> None:
+    """Shows that the words of a variant follow those of the scenario, once, also where the plan is read again."""
+    loaded = load_text(f"{BASE}about: A crash.\n{RICH}")
+    assert resolve(loaded).about == "A crash."
+    plan = resolve(loaded, "old")
+    assert plan.about == "A crash. Older."
+    assert resolve(load_text(plan.yaml())).about == plan.about
+    assert str(plan.schedule[1].when) == "when seen for the 3rd time: rpc(api=Fetch), 10ms after that"
+
+
 def test_counts_number_clients_on() -> None:
     """Shows that several entries of a kind, each with a count, are numbered in one row."""
     more = "  - producer: {topic: orders, rate: 1/s, count: 2, acks: 1}\n  - producer: {topic: orders, rate: 2/s}\n"
@@ -260,3 +270,25 @@ def test_changes_of_the_voters_are_written_down() -> None:
     text = resolve(load_text(cluster + chaos, "mine.yaml")).yaml()
     assert "controller-4" in text and "remove-voter" in text
     assert resolve(load_text(text, "again.yaml")).yaml() == text
+
+
+def test_a_coordinator_has_a_disk_whatever_its_transactional_id_is_called() -> None:
+    """Shows that a disk fault may hit the coordinator of a transactional id that is the name of a client."""
+    text = BASE.replace("rate: 100/s}", "rate: 100/s, transactional: {}}")
+    coordinator = "transaction-coordinator(producer-1)"
+    fault = f"chaos: [{{when: {{at: 1s}}, fault: {{power-loss: {coordinator}}}, for: 1s}}]"
+    plan = resolve(load_text(f"{text}\n{fault}\n", "staged.yaml"), None, 1)
+    assert [each.fault.kind for each in plan.schedule] == ["power-loss"]
+
+
+def test_a_producer_may_stay_in_its_last_transaction() -> None:
+    """Shows that the time reaches the producer, and the scenario as it ran; without it the producer stays in none."""
+    text = BASE.replace("rate: 100/s}", "rate: 100/s, transactional: {last-stay: 20s}}")
+    plan = resolve(load_text(text, "mine.yaml"))
+    assert _last_stays(plan) == [20_000]
+    assert resolve(load_text(plan.yaml(), "again.yaml")).yaml() == plan.yaml()
+    assert _last_stays(resolve(load_text(text.replace("last-stay: 20s", ""), "mine.yaml"))) == [0]
+
+
+def _last_stays(plan: Plan) -> list[int]:
+    return [node.workload["last_hold_ms"] for node in plan.nodes if node.role == "transactional-producer"]

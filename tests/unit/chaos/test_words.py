@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chaos.words import switched, switched_in_full, varied
+from chaos.words import ordinal, switched, switched_in_full, varied
 from orchestrator.campaigns.comparison import Side
 
 
@@ -23,6 +23,12 @@ def test_a_switch_has_a_name_for_people(value: str, name: str, in_full: str) -> 
     """Shows that nobody reads of a variant named seed beside the seed of a run, and that other names stay."""
     assert (switched(value), switched_in_full(value)) == (name, in_full)
     assert varied("kip-207", value) == f"kip-207 ({name})"
+
+
+def test_ordinals_end_as_they_are_spoken() -> None:
+    """Shows the endings of numbers that count."""
+    told = [ordinal(number) for number in (1, 2, 3, 4, 11, 12, 13, 21, 102, 111, 1_003)]
+    assert told == ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "102nd", "111th", "1,003rd"]
 
 
 def test_a_scenario_without_variants_has_its_name() -> None:

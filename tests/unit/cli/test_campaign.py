@@ -51,16 +51,22 @@ def spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> NoSpark:
 
 
 def test_a_campaign_for_people(spark: NoSpark) -> None:
-    """Shows the tables on stdout, the same in report.md, and that a campaign which leaves promises untested is
-    undecided."""
+    """Shows the sum on stdout, all tables with --full, the same in report.md, and that a campaign which leaves promises
+    untested is undecided."""
     ended = krift("campaign", "small.yaml", "--seeds", "4-5", "--sample", "1")
     assert (ended.code, spark.stopped) == (3, True)
     assert ended.err.startswith("krift 0.1.0: campaign small.yaml, 2 runs, seeds 4 to 5\n")
     assert "small.yaml     2     2         0 " in ended.out
-    assert re.search(r"X9 is violated: of 2 runs not one tested Q4, .*\bP2, ", ended.out)
+    assert re.search(r"^X9 \(Every .*\) is violated: of 2 runs not one tested \d+ promises\.", ended.out, re.MULTILINE)
+    assert "\nQ4   Votes go only to candidates" in ended.out
+    assert re.search(r"^and \d+ others: (\w+, )+\w+$", ended.out, re.MULTILINE)
+    assert ended.out.startswith("Outcome\nUNDECIDED: ")
     assert "runs        2 (seeds 4-5): 2 as expected" in ended.out
     assert "outcome     UNDECIDED" in ended.out
+    assert "Column tested: " not in ended.out
     directory = open_campaign_dir(Path("runs"), "latest")
+    full = krift("campaign", "small.yaml", "--seeds", "4-5", "--full")
+    assert re.search(r"^Q4 +0 +0 ", full.out, re.MULTILINE)
     text = directory.report_text.read_text(encoding="utf-8")
     assert "| small.yaml | 2 | 2 | 0 | 0 | 0 | 0 |" in text
     assert "| source | runs | held | violated | inconclusive | not carried out | unexpected |" in text
@@ -80,6 +86,22 @@ def test_a_campaign_for_programs(spark: NoSpark) -> None:
     assert msgspec.json.decode(again.out, type=Report).runs == 2
     fresh = krift("campaign", "small.yaml", "--seeds", "1", "--json", "--quiet", "--fresh")
     assert msgspec.json.decode(fresh.out, type=Report).runs == 1
+
+
+def test_a_failure_is_explained(spark: NoSpark) -> None:
+    """Shows what a campaign prints of a failure: what was violated, with its evidence, the command that does it again,
+    and the whole story of the first run that failed so."""
+    Path("small.yaml").write_text(Path("small.yaml").read_text() + "defects: [leader-skips-offset]\n")
+    lines = krift("campaign", "small.yaml", "--seeds", "2", "--quiet", "--sample", "0").out.splitlines()
+    failures = lines[lines.index("Failures") : lines.index("The first of these failures")]
+    assert re.match(r"2 runs: \w+ ", failures[1])
+    assert failures[3].startswith("  first: seed 1, the 1st run to end, after ")
+    assert re.search(r"  again with  krift run \S+$", failures[4])
+    told = lines[lines.index("The first of these failures") : lines.index("Sum")]
+    assert re.match(r"small, sim, seed \d", told[1]), told[1]
+    assert told[2].startswith("planted on purpose: leader-skips-offset (")
+    assert told[3].startswith("VIOLATED with the planted defect: ")
+    assert "      how it happened" in told
 
 
 def test_what_a_nemesis_is_not_after(spark: NoSpark) -> None:

@@ -77,7 +77,7 @@ def test_3_it_cannot_be_told(tmp_path: Path) -> None:
 NO_EFFECT = {
     "never seen": (
         "{when: {seen: truncated, delay: 1s}, fault: {crash: broker-1}, for: 1s}",
-        "fault f1 (crash) never began: its moment (when seen: truncated, 1s later) did not come during the chaos",
+        "fault f1 (crash) never began: its moment (when seen: truncated, 1s after that) did not come during the chaos",
     ),
     "nobody to hit": (
         "{when: {at: 100ms}, fault: {delay: {between: broker-1, and: broker-1, by: 5ms}}, for: 500ms}",

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from orchestrator.cli.explore import explore
-from orchestrator.exploration.models import MODELS, with_voters
+from orchestrator.exploration.models import MODELS, with_nodes
 from orchestrator.exploration.search import Search
 from tests.unit.cli.command import krift
 
@@ -64,6 +64,20 @@ def test_wrong_names_are_told() -> None:
     assert krift("explore", "elections").code == 2
 
 
+def test_bounds_are_of_the_nodes_of_a_model() -> None:
+    """Shows 2 where a bound is of other nodes, and the story of a marker that was sent too early where it is not."""
+    ended = krift("explore", "election", "--elections", "1")
+    assert ended.code == 2
+    assert "no bound of election" in ended.err
+    assert krift("explore", "transaction-commit", "--epochs", "1").code == 2
+    assert "no defect of the brokers" in krift("explore", "transaction-commit", "--defect", "double-vote").err
+    ended = krift("explore", "transaction-commit", "--defect", "transaction-before-hw", "--requests", "1", "--quiet")
+    assert ended.code == 1, ended.err
+    assert "broken: a marker is sent for a durable decision (T13): broker-1 sends markers for the commit" in ended.out
+    assert "   1. the producer commits (EndTxn) at broker-1 -> __transaction_state-0 3@0 t PrepareCommit" in ended.out
+    assert "T13 of its trace: broker-1 has t in PrepareCommit (producer id 0, epoch 1) by offset 3" in ended.out
+
+
 def test_an_interrupted_exploration_tells_what_it_saw(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows the outcome of a Ctrl-C: neither held nor inconclusive."""
     run = Search.run
@@ -73,7 +87,7 @@ def test_an_interrupted_exploration_tells_what_it_saw(monkeypatch: pytest.Monkey
         return run(search)
 
     monkeypatch.setattr(Search, "run", interrupted)
-    explored = explore(with_voters(MODELS["election"], {}, []), quiet=True)
+    explored = explore(with_nodes(MODELS["election"], {}, []), quiet=True)
     assert explored.outcome == "interrupted"
     ended = krift("explore", "election", "--quiet")
     assert ended.code == 130

@@ -63,7 +63,8 @@ def test_nodes_are_up_paused_or_down() -> None:
 
 
 def test_elsewhere_than_on_a_terminal_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
-    """Shows one line when five seconds have passed, over the runs of a command, and none with --quiet."""
+    """Shows one line when five seconds have passed, over the runs of a command with the time that all will take, and
+    none with --quiet."""
     times = [0.0]
     stage = Stage(plan_of())
     line = ProgressLine(2, clock=lambda: times[0])
@@ -75,4 +76,6 @@ def test_elsewhere_than_on_a_terminal_a_line_every_few_seconds(capsys: pytest.Ca
                 each.show(stage.conductor)
             each.ended(expected=False)
     [printed] = capsys.readouterr().err.splitlines()
-    assert printed.startswith("run 2 of 2 (0 as expected, 1 not) | run-2: starting | waiting for ")
+    assert printed.startswith(
+        "run 2 of 2 (0 as expected, 1 not, about 5 s left for all) | run-2: starting | waiting for "
+    )

@@ -7,6 +7,7 @@ import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from orchestrator.campaigns.comparison import Comparison, Side, Violated
 from orchestrator.exam.kept import write_marks
 from orchestrator.exam.marks import DefectMark, Marks
-from orchestrator.page.render import library
-from orchestrator.run_dir import RunDir, write_json
-from orchestrator.verdict import read_verdict, write_verdict
+from orchestrator.page.render import library, run_page
+from orchestrator.run_dir import Manifest, RunDir, write_json
+from orchestrator.story.moments import Moment
+from orchestrator.verdict import Excuse, InvariantVerdict, Verdict, read_verdict, write_verdict
 from tests.unit.cli.command import krift
 
 LOADS = re.compile(r"""(?:src|href)=["'](?!data:|#)""")
@@ -46,6 +48,35 @@ class Texts(HTMLParser):
     def text(self) -> str:
         assert not self.open, self.open
         return " ".join(filter(None, self.seen))
+
+
+def test_a_page_shows_what_was_excused() -> None:
+    """Shows the evidence of a promise that gave way and what its rule says, before what held, under a headline that is
+    not that of a run in which all held."""
+    excuse = Excuse("unclean-election", "orders-0", "broker-3 lacks it", ["broker-3/0/9"], 7_010_000)
+    weak = InvariantVerdict("P4", "Leaders have it", "excused", 0, excused={"unclean-election": 1}, excuses=[excuse])
+    held = InvariantVerdict("P1", "One leader", "held", 2)
+    facts: dict[str, Any] = {"run": "r1", "scenario": "small", "variant": "", "runtime": "sim", "seed": 7}
+    verdict = Verdict(
+        **facts,
+        outcome="held",
+        expected=True,
+        digest="",
+        invariants=[held, weak],
+        events=1,
+        rpcs=1,
+        duration=1.0,
+        story=[Moment(7_010_000, "MISSING from now on: 1 record"), Moment(7_020_000, "(3 lesser events left out)")],
+    )
+    html = run_page(verdict, Manifest(**facts, krift="", started=""), None, "it was not drawn")
+    text = Texts(html).text
+    evidence = "broker-3 lacks it once, first at 7.010 s; orders-0; proved by broker-3/0/9; An unclean election"
+    assert evidence in text
+    assert text.index("P4 excused") < text.index("P1 held")
+    assert "7.010 MISSING from now on" in text
+    assert "(3 lesser events left out)" in text
+    assert "7.020" not in text
+    assert '<p class="headline excused">nothing violated; 1 promise excused' in html
 
 
 def test_a_run_has_its_page_beside_it(run: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.defects.catalogue import DEFECTS
 from orchestrator.report import summary
 from tests.unit.cli.command import krift, scenario
 
@@ -29,8 +30,10 @@ def test_what_is_not_as_expected_is_told(tmp_path: Path) -> None:
     asked = (scenario(tmp_path), "--out", tmp_path / "runs", "--quiet", "--summary", page)
     assert krift("run", *asked, "--defect", "consumer-mislabel").code == 1
     told = page.read_text(encoding="utf-8")
+    catcher = DEFECTS["consumer-mislabel"].caught_by
     assert told.startswith("### Krift: 1 run, 1 not as expected\n")
-    assert "<details><summary>small, sim, seed 3: violated, NOT as expected</summary>\n\n```text\nsmall, sim" in told
+    outcome = f"violated: the planted defect was caught by {catcher}, as planned"
+    assert f"<details><summary>small, sim, seed 3: {outcome}</summary>" in told
     assert "--seed 3 --defect consumer-mislabel\n```\n\n</details>" in told
     assert "\x1b" not in told
 

@@ -121,16 +121,16 @@ def test_no_command_at_all() -> None:
 @pytest.mark.parametrize("indent", ["", "variants:\n  only:\n    "], ids=["scenario", "variant"])
 def test_an_expectation_that_nobody_checks(indent: str, tmp_path: Path) -> None:
     """Shows that an invariant which is not checked cannot be named, wherever that is written."""
-    ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, T8]}}\n"), "--out", tmp_path / "runs")
+    ended = krift("run", scenario(tmp_path, f"{indent}expect: {{held: [X3, T99]}}\n"), "--out", tmp_path / "runs")
     assert (ended.code, ended.out) == (2, "")
-    assert "expect.held[1]: T8 is not an invariant; expected the id of one that is checked, such as H1" in ended.err
+    assert "expect.held[1]: T99 is not an invariant; expected the id of one that is checked, such as H1" in ended.err
     assert f"small.yaml:{17 if indent else 15}: " in ended.err
     assert not (tmp_path / "runs").exists()
-    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T8]}}\n"), "--dry-run").code == 2
+    assert krift("run", scenario(tmp_path, f"{indent}expect: {{may: [T99]}}\n"), "--dry-run").code == 2
 
 
 MALFORMED = """
-expect: {held: [T8, C99], violate: [X3]}
+expect: {held: [T99, C99], violate: [X3]}
 chaos:
   - {when: {at: 1ms}, fault: {crash: broker-7}, for: 1ms}
 """
@@ -148,7 +148,7 @@ def test_all_mistakes_of_a_command_are_told_at_once(command: tuple[str, ...], tm
     told = [line.removeprefix("krift: ").replace(f"{file}:", "small.yaml:") for line in ended.err.splitlines()]
     assert [line.partition(";")[0] for line in told] == [
         "small.yaml:16: expect.violate: unknown key",
-        "small.yaml:16: expect.held[0]: T8 is not an invariant",
+        "small.yaml:16: expect.held[0]: T99 is not an invariant",
         "small.yaml:16: expect.held[1]: C99 is not an invariant",
         "small.yaml:18: chaos[0].fault.crash[0]: unknown node broker-7",
         "--set features.kip207=off: features.kip207: unknown feature kip207",
@@ -202,7 +202,7 @@ def test_what_a_wrong_option_may_have_meant_is_left_alone(tmp_path: Path) -> Non
 def test_a_nemesis_that_leaves_out_what_nobody_checks(tmp_path: Path) -> None:
     """Shows that a file may not say so of anything else, and that those of the library do not."""
     path = tmp_path / "mine.yaml"
-    for name in ("T8", "X9"):
+    for name in ("T99", "X9"):
         path.write_text(f"{SMALL}untested: {{H5: nobody asks, {name}: nobody can}}\n")
         ended = krift("campaign", path, "--seeds", "2", "--out", tmp_path / "runs")
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)

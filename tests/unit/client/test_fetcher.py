@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.client.fetcher import PURPOSE, Asked, Fetcher
 from actors.client.metadata_cache import MetadataCache
 from actors.client.subscription_state import TopicPartitionState
@@ -26,10 +28,18 @@ def _ask(fetcher: Fetcher, call: int) -> None:
     fetcher.busy["broker-1"] = call
 
 
-def _answer(fetcher: Fetcher, step: Step, call: int, position: TopicPartitionState, high_watermark: int | None) -> None:
+def _answer(
+    fetcher: Fetcher,
+    step: Step,
+    call: int,
+    position: TopicPartitionState,
+    high_watermark: int | None,
+    stable_offset: int = -1,
+) -> None:
     response = FetchResponse(session_id=SESSION)
     if high_watermark is not None:
         data = FetchResponse.PartitionData(partition_index=0, high_watermark=high_watermark)
+        data.last_stable_offset = stable_offset
         response.responses.append(FetchResponse.FetchableTopicResponse(topic="orders", partitions=[data]))
     ended = Ended(call, "broker-1", "client", int(Api.Fetch), 12, PURPOSE, FetchRequest(), response, None)
     assert fetcher.on_ended(step, MetadataCache(), {TP: position}, ended) == []
@@ -58,3 +68,15 @@ def test_a_position_at_the_high_watermark_is_not_beyond_it() -> None:
         _ask(fetcher, call)
         _answer(fetcher, step, call, position, {0: BEYOND - 3, 1: BEYOND}.get(call))
     assert _quiet(step) == []
+
+
+@pytest.mark.parametrize(("isolation", "found"), [(0, []), (1, [RpcQuiet(TOLD, TP)])])
+def test_a_reader_of_committed_records_beyond_the_last_stable_offset(isolation: int, found: list[RpcQuiet]) -> None:
+    """A transaction that was over is open again for a leader that lacks its marker (KAFKA-7408): who has read it is
+    above the last stable offset, however far the high watermark is."""
+    fetcher, step = Fetcher(isolation=isolation), Step(0)
+    position = TopicPartitionState(TP, "fetching", BEYOND)
+    for call in range(TOLD):
+        _ask(fetcher, call)
+        _answer(fetcher, step, call, position, None if call else BEYOND + 50, stable_offset=BEYOND - 1)
+    assert _quiet(step) == found

@@ -8,10 +8,12 @@ import os
 import resource
 import shutil
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from orchestrator.cli import doctor
 from orchestrator.doctor import machine, software, trial
 from orchestrator.doctor.base import Check
 from tests.unit.cli.command import krift, scenario
@@ -56,6 +58,20 @@ def test_a_problem_makes_it_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "problem  Java" in ended.out
     assert "-> install Java 17" in ended.out
     assert ended.out.splitlines()[-1].startswith("not ready: 1 problem, ")
+
+
+def test_both_runtimes_are_tried_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that nobody waits for the sim's run and then for the live one, and that the sim's is told first."""
+    both = threading.Barrier(2, timeout=60)
+
+    def tried(runtime: str) -> Check:
+        both.wait()
+        return Check(f"a {runtime} run", "ok", "carried out")
+
+    monkeypatch.setattr(doctor, "check_run", tried)
+    ended = krift("doctor", "--out", tmp_path / "runs")
+    assert [line.split()[2] for line in ended.out.splitlines() if line.endswith("carried out")] == ["sim", "live"]
+    assert ended.out.splitlines()[-1].endswith("both runtimes were tried")
 
 
 def test_python_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:

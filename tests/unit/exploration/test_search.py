@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from actors.node.codec import decode, encode
-from orchestrator.exploration.cluster import BROKEN, ORPHAN, RESPONSE, Exchange, Used
-from orchestrator.exploration.models import MODELS, Model, with_voters
+from orchestrator.exploration.cluster import Used
+from orchestrator.exploration.models import MODELS, Model, with_nodes
 from orchestrator.exploration.promises import (
     COMMITTED_PREFIX,
     COMPLETENESS,
@@ -17,7 +17,7 @@ from orchestrator.exploration.promises import (
     ELECTION_SAFETY,
     ONE_VOTE,
     OWN_EPOCH,
-    PROMISES,
+    QUORUM_PROMISES,
     VOTE_KEPT,
     Committed,
     History,
@@ -26,15 +26,16 @@ from orchestrator.exploration.promises import (
 from orchestrator.exploration.search import Search
 from orchestrator.exploration.story import evidence, tell
 from orchestrator.exploration.voter import VoterNode, normalise
+from orchestrator.exploration.wire import BROKEN, ORPHAN, RESPONSE, Exchange
 from orchestrator.invariants.registry import INVARIANTS
 
 
 def _model(
-    name: str, *budgets: Used, defects: tuple[str, ...] = (), pre_vote: bool = True, voters: int = 3, **changes: Any
+    name: str, *budgets: Used, defects: tuple[str, ...] = (), pre_vote: bool = True, nodes: int = 3, **changes: Any
 ) -> Model:
     features = {} if pre_vote else {"kip-996": "off"}
-    model = msgspec.structs.replace(MODELS[name], voters=voters)
-    return msgspec.structs.replace(with_voters(model, features, defects), budgets=budgets, **changes)
+    model = msgspec.structs.replace(MODELS[name], nodes=nodes)
+    return msgspec.structs.replace(with_nodes(model, features, defects), budgets=budgets, **changes)
 
 
 FOUND = {
@@ -46,7 +47,7 @@ FOUND = {
         6,
     ),
     "half-elects": (
-        _model("election", (2, 0, 0, 0), epochs=1, defects=("half-elects",), voters=2),
+        _model("election", (2, 0, 0, 0), epochs=1, defects=("half-elects",), nodes=2),
         ELECTION_SAFETY,
         "Q5",
         10,
@@ -75,10 +76,10 @@ def test_defects_are_found_by_the_shortest_way(model: Model, promise: str, invar
 def test_voters_in_the_log_are_explored_too() -> None:
     """Shows that disks are formatted with the voters where kraft.version is 1: all of a small space is seen, and in it
     a leader, by as many moves as where they are static."""
-    model = msgspec.structs.replace(MODELS["election"], voters=2, epochs=1, budgets=((1, 0, 0, 0),))
+    model = msgspec.structs.replace(MODELS["election"], nodes=2, epochs=1, budgets=((1, 0, 0, 0),))
     ways = []
     for level in ("0", "1"):
-        search = Search(with_voters(model, {"kraft.version": level}, []))
+        search = Search(with_nodes(model, {"kraft.version": level}, []))
         found = search.run()
         assert found.broken is None and found.exhausted
         ways.append(len(search.way("leader")))
@@ -193,16 +194,16 @@ def test_a_crash_takes_what_its_voter_has_to_do_with_and_nothing_else() -> None:
         Exchange(1, 2, "c", 2, BROKEN, -1),
         Exchange(2, 1, "c", 0, ORPHAN, 0),
     ]
-    state = (*cluster.first()[0].places, cluster.wire_number((*lost, *left)), 0)
+    state = (*cluster.first()[0].places, cluster.wires.number((*lost, *left)), 0, 0)
     crash = next(
         each for each in cluster.moves(state, (False, True, False, False)) if each.steps[0][0] == 2 and each.cost == 1
     )
-    assert sorted(cluster.wires[crash.wire]) == left
+    assert sorted(cluster.wires.all[crash.wire]) == left
 
 
 def test_each_promise_names_the_invariant_that_makes_it() -> None:
     """Shows that each promise leads to an invariant of the quorum whose title says the same."""
-    said = {promise: INVARIANTS[invariant].title for promise, invariant in PROMISES.items()}
+    said = {promise: INVARIANTS[invariant].title for promise, invariant in QUORUM_PROMISES.items()}
     assert "has every entry that was committed" in said[COMPLETENESS]
     assert "a majority of the voters has on disk" in said[DURABLE_MAJORITY]
     assert "permanent" in said[COMMITTED_PREFIX]

@@ -337,15 +337,15 @@ class TraceBuilder:
         self.emit(client, ListInvoke(op, TP, timestamp, isolation, replica_id=replica_id))
         return op
 
-    def told(self, client: str, op: str, offset: int, broker: int, epoch: int) -> str:
+    def told(self, client: str, op: str, offset: int, broker: int, epoch: int, isolation: int = 0) -> str:
         """A list operation returns."""
         return self.emit(
-            client, ListReturn(op, "ok", 0, TP, -1, offset=offset, leader_epoch=epoch, broker=node_name(broker))
+            client, ListReturn(op, "ok", 0, TP, -1, isolation, offset, leader_epoch=epoch, broker=node_name(broker))
         )
 
-    def ask(self, client: str, offset: int, broker: int, epoch: int) -> str:
+    def ask(self, client: str, offset: int, broker: int, epoch: int, isolation: int = 0) -> str:
         """A list operation, from invocation to return."""
-        return self.told(client, self.invoke(client), offset, broker, epoch)
+        return self.told(client, self.invoke(client, isolation=isolation), offset, broker, epoch, isolation)
 
     def acked(self, client: str, uid: str, offset: int, broker: int = 1, epoch: int = 0, acks: int = -1) -> str:
         """A send returns ok."""

@@ -39,7 +39,12 @@ class Log:
             is_transactional=transactional,
             records=records,
         )
-        result = self.log.append_as_leader(self.step, self.files, batch, 0, version=self.version)
+        guard = None
+        if transactional:
+            guard, error = self.log.producers.start_verification(producer, epoch, base, self.version == 2)
+            if error:
+                return AppendResult(error)
+        result = self.log.append_as_leader(self.step, self.files, batch, 0, guard=guard)
         if not result.error:
             self.next[key] = base + count
         return result
@@ -118,7 +123,9 @@ def test_a_log_that_is_loaded_knows_its_transactions() -> None:
     log.writes(2, 2)
     again = load_log("orders-0", "orders-0/log", [encode(batch) for batch in log.log.batches])
     assert again.aborted == log.log.aborted
-    assert again.producers == log.log.producers
+    assert again.producers.entries == log.log.producers.entries
+    assert again.producers.ongoing == log.log.producers.ongoing
+    assert again.producers.unreplicated == log.log.producers.unreplicated
     assert again.producers.entries[1].coordinator_epoch == 3
     assert again.producers.first_undecided_offset == 3
 

@@ -55,7 +55,7 @@ def test_a_campaign_leads_to_the_pages_of_its_failures(here: None, tmp_path: Pat
     assert (written.path, written.exit_code) == (directory.path / "report.html", 1)
     html = written.path.read_text(encoding="utf-8")
     text = Texts(html).text
-    assert "5 runs: 5 not as expected, in 1 way" in text
+    assert "5 runs: 5 with violations, by the planted defect, in 1 way" in text
     assert "not as expected: 5" in text
     assert html.count('class="square violated"') == 5 + 1  # the legend's
     ((_, promises),) = [
@@ -86,7 +86,7 @@ def test_a_campaign_that_may_only_be_read(here: None, tmp_path: Path, monkeypatc
     assert write_page(tmp_path, str(directory.path), to).path == to
     html = to.read_text(encoding="utf-8")
     assert not LINK.findall(html)
-    assert "5 not as expected" in Texts(html).text
+    assert "5 with violations" in Texts(html).text
 
 
 def test_a_campaign_in_which_nothing_failed(here: None, tmp_path: Path) -> None:

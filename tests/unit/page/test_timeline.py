@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from actors.node.errors import KafkaError
 from actors.trace.events import CtlFault, LinkRuleChange
 from chaos.faults.process import NodePause
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.page.model import Bar, Lane, Timeline
 from orchestrator.page.timeline import BARS_MAX, LANE_MAX, timeline_of
 from orchestrator.story.moments import Step
-from orchestrator.verdict import InvariantVerdict, Verdict, Violation
-from tests.unit.story.stage import DRIVER, TP, Stage
+from orchestrator.verdict import Excuse, Gone, InvariantVerdict, Verdict, Violation
+from tests.unit.story.stage import ADMIN, DRIVER, TP, Stage
 
 
 def verdict_with(*broken: InvariantVerdict) -> Verdict:
@@ -88,7 +89,7 @@ def test_faults_have_lanes_and_their_victims_are_marked() -> None:
     trace.emit(DRIVER, LinkRuleChange("f2/0", "hold", "start", ["broker-1"], ["broker-2"], 0))
     trace.emit(DRIVER, LinkRuleChange("f2/0", "hold", "stop", ["broker-1"], ["broker-2"], 3))
     timeline = drawn(trace)
-    (fault,) = lane(timeline, f"f1 {NodePause.kind}").bars
+    (fault,) = lane(timeline, f"f1 {NodePause.kind} of broker-1").bars
     assert (fault.style, fault.start, fault.end) == ("fault", 0.001, 0.002)
     (paused,) = bars(timeline, "broker-1", "paused")
     assert (paused.start, paused.end) == (0.001, 0.002)
@@ -118,6 +119,28 @@ def test_many_faults_share_lanes() -> None:
     assert (faults.title, len(faults.bars)) == ("crash", 20)
 
 
+def test_faults_that_overlap_are_one_tint() -> None:
+    """Shows that however many faults go on at a moment, the page tints it once, and that a fault of another time has a
+    tint of its own."""
+    trace = Stage().begin()
+    for name, phase in (("f1", "start"), ("f2", "start"), ("f1", "stop"), ("f2", "stop"), ("f3", "start")):
+        trace.fault("crash", "start" if phase == "start" else "stop", "broker-1", name=name)
+    trace.end()
+    assert drawn(trace).bands == [(0.001, 0.004), (0.005, 0.006)]
+
+
+def test_a_fault_says_whom_it_hits() -> None:
+    """Shows the whole fault in its title and its bar; a long one has its kind alone in the title."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1")
+    many = [f"controller-{number}" for number in (1, 2, 3)]
+    trace.fault("partition", "start", "broker-1", name="f2", **{"from": ["broker-1"], "to": many})
+    short, long = (each for each in drawn(trace).lanes if each.group == "faults")
+    assert (short.title, short.bars[0].label) == ("f1 crash of broker-1", "crash of broker-1")
+    assert long.title == "f2 partition"
+    assert long.bars[0].label == "partition from broker-1 to controller-1, controller-2, controller-3 (one way)"
+
+
 def test_replicas_lead_are_in_the_isr_or_out_of_it() -> None:
     """Shows the state of each replica by the controller's log, with the leader epoch."""
     trace = Stage().begin()
@@ -127,7 +150,7 @@ def test_replicas_lead_are_in_the_isr_or_out_of_it() -> None:
     shown = {number: [bar.style for bar in lane(timeline, f"{TP} on {number}").bars] for number in (1, 2, 3)}
     assert shown == {1: ["leader", "out"], 2: ["isr", "leader"], 3: ["isr", "isr"]}
     assert lane(timeline, f"{TP} on 2").bars[1].label == "leader, epoch 1"
-    assert "ISR 2, 3 (a broker is fenced)" in lane(timeline, f"{TP} on 1").bars[1].hover
+    assert "ISR [2, 3] (a broker is fenced)" in lane(timeline, f"{TP} on 1").bars[1].hover
 
 
 def test_a_leader_by_an_unclean_election_is_marked() -> None:
@@ -153,6 +176,55 @@ def test_offsets_of_replicas_are_lines() -> None:
     assert lines["broker-1", "log end"].y == [2, 0]
     assert lines["broker-1", "log end"].x == [0.001, 0.003]
     assert lines["broker-1", "high watermark"].y == [2]
+
+
+def test_turns_of_logs_are_told() -> None:
+    """Shows a truncation, a new leader, and that an empty disk has no log any more: its line falls to 0 at once."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a", "b")
+    trace.high_watermark("broker-1", 2)
+    trace.truncate("broker-1", 0)
+    trace.assume(1, 1)
+    trace.down("broker-1")
+    trace.up("broker-1", wiped=True)
+    timeline = drawn(trace)
+    assert [(turn.kind, turn.node, turn.at, turn.y) for turn in timeline.turns] == [
+        ("truncates", "broker-1", 0.003, 0),
+        ("leads", "broker-1", 0.004, 0),
+        ("empty", "broker-1", 0.006, 0),
+    ]
+    assert timeline.turns[0].text.startswith("broker-1 truncates 2 records of orders-0, from offset 0 on")
+    for line in timeline.series:
+        assert (line.x[-1], line.y[-1]) == (0.006, 0)
+
+
+def test_refusals_are_drawn() -> None:
+    """Shows an error after which a client tries again, which is the return of no operation."""
+    trace = Stage().begin()
+    trace.refused("producer-1", KafkaError.NOT_ENOUGH_REPLICAS)
+    (refused,) = bars(drawn(trace), "producer-1", "refused")
+    assert (refused.start, refused.end) == (0.001, 0.001)
+    assert refused.hover == "Produce: NOT_ENOUGH_REPLICAS from broker-1: the client tries again"
+
+
+def test_what_is_excused_has_its_evidence() -> None:
+    """Shows when a promise gave way, the event that proves it, and when records were missing and back again."""
+    trace = Stage().begin()
+    proof = trace.assume(1, 1)
+    how = "broker-1 has them"
+    lost = Excuse("loss-budget", TP, "a record is gone", [proof], 2_000, 5, 3_000, how)
+    weak = Excuse("loss-budget", TP, "the leader lacks it", [proof], 2_000)
+    gone = InvariantVerdict("C1", "Records stay", "excused", 9, excused={"loss-budget": 5}, excuses=[lost])
+    elected = InvariantVerdict("P4", "Leaders have all", "excused", 9, excused={"loss-budget": 1}, excuses=[weak])
+    timeline = drawn(trace, verdict_with(gone, elected))
+    assert [(each.promise, each.at, each.sentence) for each in timeline.breaks] == [
+        ("P4 excused", 0.002, "the leader lacks it"),
+        ("records missing", 0.002, "a record is gone"),
+        ("records back", 0.003, how),
+    ]
+    assert all(each.excused for each in timeline.breaks)
+    marks = [(mark.promise, mark.event, mark.proof, mark.excused) for mark in timeline.marks]
+    assert sorted(marks) == [("P4 excused", proof, True, True), ("records missing", proof, True, True)]
 
 
 def test_operations_are_intervals_with_their_outcome() -> None:
@@ -211,7 +283,52 @@ def test_every_broken_promise_is_marked_before_one_is_marked_twice() -> None:
     verdict = verdict_with(violated(*many), violated(Violation(TP, "another", [], at_us=1), name="H6"))
     timeline = drawn(Stage().begin(), verdict)
     assert {each.promise for each in timeline.breaks} == {"H1", "H6"}
-    assert "21 violations, in other words or numbers than those that are marked" in timeline.left_out
+    assert "ticks for the first 39 of 60 violations of H1" in timeline.left_out
+    assert not any("H6" in each for each in timeline.left_out)
+
+
+def test_the_picture_opens_on_the_evidence() -> None:
+    """Shows that a long run is shown at first from its first evidence to its last, with something around it, and a
+    run that is little longer than its evidence as a whole."""
+    trace = Stage().begin()
+    trace.wall += 60_000_000
+    trace.up("broker-1")
+    path = [Step(10_000_000, "f1 crash of broker-1 begins", "driver/0/0")]
+    seen = Violation(TP, "it went back", [], at_us=20_000_000, path=path)
+    timeline = drawn(trace, verdict_with(violated(seen)))
+    assert (round(timeline.opens, 1), round(timeline.closes, 1)) == (8.8, 21.2)
+    late = Violation(TP, "it went back", [], at_us=58_000_000, path=path)
+    whole = drawn(trace, verdict_with(violated(late)))
+    assert (whole.opens, whole.closes) == (whole.begin, whole.end)
+
+
+def test_a_loss_is_evidence() -> None:
+    """Shows that where nothing was violated the picture opens on the records that were lost."""
+    trace = Stage().begin()
+    trace.wall += 60_000_000
+    trace.up("broker-1")
+    gone = [Gone("acks<=1", TP, 3, "", at_us) for at_us in (30_000_000, 40_000_000)]
+    promise = InvariantVerdict("C1", "Records stay", "excused", 9, excused={"acks<=1": 6}, gone=gone)
+    timeline = drawn(trace, verdict_with(promise))
+    assert (round(timeline.opens, 1), round(timeline.closes, 1)) == (28.8, 41.2)
+
+
+def test_a_request_says_what_it_asks_for() -> None:
+    """Shows an operator's request by its words, whichever of driver and operator is recorded first; one with too many
+    words says so in its bar, and one that was never made has its number alone."""
+    trace = Stage().begin()
+    trace.fault("elect", "start", ADMIN, name="f1")
+    trace.asks("elect-leaders", type="unclean", partitions=["orders-1"])
+    trace.asks("elect-leaders", type="preferred", partitions=["orders-0", "orders-1", "orders-2", "orders-3"])
+    trace.fault("elect", "start", ADMIN, name="f2")
+    trace.fault("elect", "start", ADMIN, name="f3")
+    one, many, never = (each for each in drawn(trace).lanes if each.group == "faults")
+    assert (one.title, one.short, one.bars[0].label) == (
+        ("f1 an unclean election of orders-1", "f1 request", "an unclean election of orders-1")
+    )
+    assert many.title == "f2 request of an operator"
+    assert many.bars[0].hover == "f2 a preferred election of orders-0, orders-1, orders-2, orders-3"
+    assert (never.title, never.short) == ("f3 request of an operator", "f3 request")
 
 
 def test_the_start_of_processes_is_passed_over() -> None:

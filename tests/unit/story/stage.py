@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from actors.trace.events import AdminInvoke, AdminReturn, CtlFault, CtlPhase, ErrorSeen
 from orchestrator.story.chronicle import Chronicle
-from orchestrator.story.moments import Moment
+from orchestrator.story.moments import Break
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ADMIN = "admin-1"
@@ -48,6 +48,6 @@ class Stage(TraceBuilder):
             chronicle(event)
         return chronicle
 
-    def story(self, *breaks: Moment) -> list[str]:
+    def story(self, *breaks: Break) -> list[str]:
         """The lines of the story, without their times."""
         return [moment.text for moment in self.chronicle.told(breaks)]

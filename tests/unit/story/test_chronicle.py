@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import BrokerReg, CtlPhase
+from actors.trace.events import BUSY_MACHINE, BrokerReg, CtlFault, CtlPhase, LinkRuleChange, LogTrunc
 from orchestrator.story.chronicle import LINES_MAX
-from orchestrator.story.moments import Moment
+from orchestrator.story.moments import Break, Moment
 from tests.unit.story.stage import DRIVER, TP, Stage
 
 
@@ -22,7 +22,7 @@ def test_nothing_is_told_of_the_time_before_time_0() -> None:
     trace.wall += 999_000
     trace.change(3, 2)
     assert trace.chronicle.told() == [
-        Moment(1_000_000, "orders-0: broker-3 is elected in leader epoch 2 (a clean election), ISR 1, 2, 3")
+        Moment(1_000_000, "orders-0: broker-3 is elected in leader epoch 2 (a clean election), ISR [1, 2, 3]")
     ]
 
 
@@ -35,13 +35,23 @@ def test_a_fault_has_its_end_its_effect_and_who_came_back_late() -> None:
     trace.fault("crash", "stop", "broker-1")
     trace.wall += 3_000_000
     trace.up("broker-1", wiped=True)
+    back = "broker-1 up again with an empty disk at 5.000 s, as its start takes 3.001 s"
     assert trace.story() == [
-        "f1 crash of broker-1, until 1.999 s, broker-1 up again with an empty disk at 5.000 s",
+        f"f1 crash of broker-1, until 1.999 s, {back}",
     ]
 
 
+@pytest.mark.parametrize(("held", "words"), [(0, "no effect: no message hit"), (2, "2 messages hit")])
+def test_a_fault_says_what_it_hit(held: int, words: str) -> None:
+    """Shows the number of messages that a rule hit, and that a rule which hit none had no effect."""
+    trace = Stage().begin()
+    trace.fault("reorder", "start", "broker-1")
+    trace.emit("broker-1", LinkRuleChange("f1/0", "reorder", "stop", ["broker-1"], ["broker-2"], held))
+    assert trace.story() == [f"f1 reorder of broker-1 ({words})"]
+
+
 @pytest.mark.parametrize(
-    ("both", "words"), [(True, "between broker-1 and broker-2"), (False, "from broker-1 to broker-2")]
+    ("both", "words"), [(True, "between broker-1 and broker-2"), (False, "from broker-1 to broker-2 (one way)")]
 )
 def test_a_partition_says_which_way_it_goes(both: bool, words: str) -> None:
     """Shows who is cut off from whom."""
@@ -72,12 +82,12 @@ def test_what_changes_in_a_partition_is_told_with_its_reason() -> None:
     trace.change(2, 3, [2], "unclean", 6)
     trace.change(3, 4, [3], "unclean", 7, asked=True)
     assert trace.story() == [
-        "ISR of orders-0 shrinks from 1, 2, 3 to 1, 2",
-        "ISR of orders-0 grows from 1, 2 to 1, 2, 3",
+        "ISR of orders-0 shrinks from [1, 2, 3] to [1, 2]",
+        "ISR of orders-0 grows from [1, 2] to [1, 2, 3]",
         "orders-0: broker-1 is elected again in place, leader epoch 1 (a clean election)",
-        "no leader any more for orders-0 (a broker is fenced), ISR nobody",
-        "orders-0: UNCLEAN election by the controller: broker-2 leads in leader epoch 3, ISR 2",
-        "orders-0: UNCLEAN election that an operator asked for: broker-3 leads in leader epoch 4, ISR 3",
+        "no leader any more for orders-0 (broker-1 is fenced), ISR []",
+        "orders-0: UNCLEAN election by the controller: broker-2 leads in leader epoch 3, ISR [2]",
+        "orders-0: UNCLEAN election that an operator asked for: broker-3 leads in leader epoch 4, ISR [3]",
     ]
 
 
@@ -92,6 +102,38 @@ def test_truncations_have_the_number_of_records() -> None:
     ]
 
 
+def test_truncations_of_one_moment_are_one_line() -> None:
+    """Shows that a replica which drops records of two partitions at once has one line, with the number of each."""
+    trace = Stage(apart=0).begin()
+    for tp in ("orders-0", "orders-1"):
+        trace.emit("broker-2", LogTrunc(tp, 116, 98, "diverge", 1))
+    both = "18 records of orders-0, from offset 98 on, and 18 records of orders-1, from offset 98 on"
+    assert trace.story() == [f"broker-2 truncates {both}, where it diverges from the leader's log"]
+
+
+def test_a_short_story_has_what_a_loss_cannot_be_understood_without() -> None:
+    """Shows that of more events than a story has lines for, the shrink of the ISR that left the later leader out, the
+    last leader's end, the unclean election and the largest truncation stay, wherever they are."""
+    trace = Stage(apart=300_000).begin()
+    trace.change(1, 0, cause="create")
+    trace.change(1, 0, [1, 2], "alter-isr", 1)
+    trace.change(1, 0, [1], "alter-isr", 2)
+    trace.change(-1, 1, [], "fence", 3)
+    trace.change(3, 2, [3], "unclean", 4)
+    for number in range(2 * LINES_MAX):
+        trace.emit("broker-2", LogTrunc("orders-0", 350 if number == LINES_MAX else 12, 10, "diverge", 2))
+    story = trace.story(Break(0, "P1 VIOLATED: One leader per leader epoch"))
+    assert [line for line in story if "broker-2 truncates 2 " not in line] == [
+        "P1 VIOLATED: One leader per leader epoch",
+        "ISR of orders-0 shrinks from [1, 2, 3] to [1, 2]",
+        "no leader any more for orders-0 (broker-1 is fenced), ISR []",
+        "orders-0: UNCLEAN election by the controller: broker-3 leads in leader epoch 2, ISR [3]",
+        "broker-2 truncates 340 records of orders-0, from offset 10 on, where it diverges from the leader's log",
+        story[-1],
+    ]
+    assert len(story) == LINES_MAX
+
+
 def test_a_leader_behind_its_own_log_is_told() -> None:
     """Shows the leader that does not know yet how much is committed, and no other one."""
     trace = Stage().begin()
@@ -99,6 +141,42 @@ def test_a_leader_behind_its_own_log_is_told() -> None:
     trace.assume(2, 1, high_watermark=1)
     trace.assume(2, 2, high_watermark=2)
     assert trace.story() == ["broker-2 becomes leader of orders-0 with high watermark 1, below its log end 2"]
+
+
+def test_a_leader_with_an_empty_log_is_told() -> None:
+    """Shows a leader that has nothing of what its partition had, unless it is the first one."""
+    trace = Stage().begin()
+    trace.assume(1, 0)
+    trace.assume(3, 1)
+    assert trace.story() == ["broker-3 becomes leader of orders-0 with an EMPTY log: log end 0, high watermark 0"]
+
+
+def test_an_eligible_leader_replica_is_no_unclean_leader() -> None:
+    """Shows that an election from outside the ISR says that the new leader was in the ELR, and who was fenced."""
+    trace = Stage().begin()
+    trace.change(3, 0, [3], "alter-isr", elr=[1])
+    trace.change(1, 1, [1], "fence")
+    assert trace.story() == [
+        "orders-0: broker-1 is elected from the ELR in leader epoch 1 (broker-3 is fenced), ISR [1]"
+    ]
+
+
+def test_what_happens_at_the_same_moment_stands_after_its_cause() -> None:
+    """Shows a fencing before the election that it causes, though the controller writes it after that, and a violation
+    before what the same node does next."""
+    trace = Stage(apart=0).begin()
+    trace.append("broker-2", "a", "b")
+    trace.change(1, 0, cause="create")
+    trace.change(2, 1, [2, 3], "fence")
+    trace.emit("controller-1", BrokerReg(1, 7, "broker-1/0", True, False, False, 1))
+    proof = trace.high_watermark("broker-2", 2, role="follower")
+    trace.truncate("broker-2", 0)
+    assert trace.story(Break(0, "P10 VIOLATED: x", proof)) == [
+        "the controller fences broker-1",
+        "orders-0: broker-2 is elected in leader epoch 1 (broker-1 is fenced), ISR [2, 3]",
+        "P10 VIOLATED: x",
+        "broker-2 truncates 2 records of orders-0, from offset 0 on, where it diverges from the leader's log",
+    ]
 
 
 def test_a_brokers_registration_is_told_once_for_each_change() -> None:
@@ -124,15 +202,18 @@ def test_alike_changes_of_a_moment_are_one_line() -> None:
     assert trace.story() == ["the controller fences broker-1, broker-2", "the controller fences broker-3"]
 
 
+REFUSED = "producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1 and tries again"
+
+
 def test_refusals_are_counted() -> None:
     """Shows one line for an error of an API, with how often it came, and until when if it went on for long."""
     trace = Stage().begin()
     trace.refused("producer-1", KafkaError.NOT_ENOUGH_REPLICAS)
     trace.refused("producer-1", KafkaError.NOT_ENOUGH_REPLICAS)
-    assert trace.story() == ["producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1, 2 times"]
+    assert trace.story() == [f"{REFUSED}, 2 times"]
     trace.wall += 1_000_000
     trace.refused("producer-2", KafkaError.NOT_ENOUGH_REPLICAS)
-    assert trace.story() == ["producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1, 3 times until 1.003 s"]
+    assert trace.story() == [f"{REFUSED}, 3 times until 1.003 s"]
 
 
 def test_a_request_has_its_answer() -> None:
@@ -150,11 +231,24 @@ def test_what_breaks_stands_at_its_time() -> None:
     trace.fault("crash", "start", "broker-1")
     trace.wall += 1_000_000
     trace.emit(DRIVER, CtlPhase("healing"))
-    assert trace.story(Moment(500_000, "H1 VIOLATED: x")) == [
+    assert trace.story(Break(500_000, "H1 VIOLATED: x")) == [
         "f1 crash of broker-1",
         "H1 VIOLATED: x",
-        "the chaos is over: the remaining faults are healed",
+        "the chaos is over: no fault is left to heal",
     ]
+
+
+def test_the_end_of_the_chaos_names_what_is_healed() -> None:
+    """Shows the faults that go on to the end of the chaos, and not those that ended before."""
+    trace = Stage().begin()
+    for name in ("f1", "f2", "f3"):
+        trace.fault("crash", "start", f"broker-{name[1]}", name=name)
+    trace.fault("crash", "stop", "broker-1", name="f1")
+    trace.wall += 1_000_000
+    trace.fault("crash", "stop", "broker-2", name="f2")
+    trace.emit(DRIVER, CtlPhase("healing"))
+    trace.fault("crash", "stop", "broker-3", name="f3")
+    assert trace.story()[-1] == "the chaos is over: Krift heals f2, f3"
 
 
 def test_a_long_story_leaves_out_what_matters_least() -> None:
@@ -166,7 +260,7 @@ def test_a_long_story_leaves_out_what_matters_least() -> None:
     for number in range(1, 31):
         trace.wall += 1_000_000
         trace.change(1, 0, [1, 2] if number % 2 else [1, 2, 3], "alter-isr", number)
-    story = trace.chronicle.told([Moment(30_000_000, "H1 VIOLATED: x")])
+    story = trace.chronicle.told([Break(30_000_000, "H1 VIOLATED: x")])
     assert len(story) == LINES_MAX
     assert story[0].text == "f1 crash of broker-1"
     assert story[1].at_us > 12_000_000
@@ -182,9 +276,9 @@ def test_the_story_of_a_failure_ends_with_it() -> None:
     trace.emit(DRIVER, CtlPhase("healing"))
     told = trace.chronicle.story_of(2_500, "P4: a record is gone")
     assert told == [
-        "   0.002 s  orders-0: broker-2 is elected in leader epoch 1 (a clean election), ISR 1, 2, 3",
+        "   0.002 s  orders-0: broker-2 is elected in leader epoch 1 (a clean election), ISR [1, 2, 3]",
         "   0.003 s  VIOLATED: P4: a record is gone",
-        "   0.004 s  the chaos is over: the remaining faults are healed",
+        "   0.004 s  the chaos is over: no fault is left to heal",
     ]
     assert trace.chronicle.story_of(None, "x")[-1] == "   0.004 s  at the end, VIOLATED: x"
 
@@ -213,3 +307,19 @@ def test_a_process_that_dies_of_nothing_known_is_killed() -> None:
     trace.wall += 1_000_000
     trace.down("broker-1")
     assert trace.story() == ["f1 partition of broker-1", "broker-1 is killed"]
+
+
+def test_a_busy_machine_is_one_line_and_a_remark() -> None:
+    """Shows that times in which a live machine gave nodes too little time are told once, with how long they were, and
+    that no fault of the schedule is made of them."""
+    trace = Stage().begin()
+    for name in ("busy-machine-1", "busy-machine-2"):
+        trace.emit(DRIVER, CtlFault(name, "pause", "start", ["broker-1"], BUSY_MACHINE))
+        trace.wall += 1_499_000
+        trace.emit(DRIVER, CtlFault(name, "pause", "stop", ["broker-1"], BUSY_MACHINE))
+        trace.wall += 999_000
+    (line,) = trace.story()
+    assert line.startswith("the machine gives its nodes too little time")
+    assert trace.chronicle.remarks == [
+        "for 3.0 s the machine gave nodes too little time; no promise about time was judged then"
+    ]

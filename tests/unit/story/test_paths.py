@@ -90,3 +90,45 @@ def test_few_or_many_nodes_of_a_fault() -> None:
     trace = Stage().begin()
     trace.fault("crash", "start", "broker-1", "broker-2", "broker-3", "broker-4", "broker-5")
     assert trace.story() == ["f1 crash of broker-1, broker-2, broker-3 and 2 more"]
+
+
+def test_a_path_tells_each_turn_once_and_what_follows_at_once() -> None:
+    """Shows the fault in place of the end of a process which it brought about, no change of a partition that changes
+    neither leader nor ISR, and the truncation that comes with the proof; not one that comes later."""
+    trace = Stage(apart=0).begin()
+    trace.append("broker-1", "a", "b")
+    trace.wall = 1_000
+    fault = trace.fault("crash", "start", "broker-1")
+    trace.down("broker-1")
+    trace.up("broker-1")
+    elected = trace.change(2, 1, [2, 3], "fence", 1)
+    trace.change(2, 1, [2, 3], "config", 2)
+    trace.cause = f"controller-1/0/{trace.seqs['controller-1', 0]}"
+    trace.append("broker-1", "c")
+    trace.cause = ""
+    proof = trace.high_watermark("broker-1", 3)
+    cut = trace.truncate("broker-1", 1)
+    trace.wall = 2_000
+    trace.truncate("broker-1", 0)
+    assert [step.event for step in path(trace, proof)] == [fault, elected, proof, cut]
+
+
+def test_a_path_has_the_high_watermark_that_a_new_leader_never_heard_of() -> None:
+    """Shows what the new leader knew last, and what the former one had committed by then; nothing of it where the new
+    leader knew all, or does not have the records."""
+    for knew, log_end, told in ((1, 3, True), (3, 3, False), (1, 2, False)):
+        trace = Stage().begin()
+        trace.append("broker-1", "a", "b", "c")
+        trace.append("broker-2", *"abc"[:log_end], role="follower")
+        heard = trace.high_watermark("broker-2", knew, role="follower")
+        committed = trace.high_watermark("broker-1", 3)
+        leads = trace.assume(2, 1, high_watermark=knew)
+        trace.cause = leads
+        proof = trace.high_watermark("broker-2", knew, epoch=1)
+        steps = path(trace, proof)
+        assert [step.event for step in steps] == [*([heard, committed] if told else []), leads, proof]
+        if told:
+            assert steps[0].text.endswith(
+                "to 1 as follower (log end 3), the last value that reached broker-2 before it leads"
+            )
+            assert steps[1].text.endswith("to 3 as leader (log end 3); broker-2 never hears of it before it leads")

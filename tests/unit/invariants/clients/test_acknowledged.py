@@ -85,6 +85,37 @@ def test_acks_1_may_be_lost() -> None:
     assert (result.status, result.tested, result.excused) == ("excused", 0, {"acks<=1": 1})
 
 
+def test_each_election_tells_what_it_gave_up() -> None:
+    """Shows how many records each leader lacked, by rule: an offset that is lost twice counts at both elections, and a
+    record counts once, at the first leader without it."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append("broker-1", "a", "b")
+    for offset, uid in enumerate("ab"):
+        trace.acked("producer-1", uid, offset, 1, 0, acks=1)
+    first = trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.append("broker-3", "c", epoch=1)
+    trace.acked("producer-1", "c", 0, 3, 1, acks=1)
+    second = trace.lead(2, 2, cause="unclean", isr=(2,))
+    result = trace.result("C1")
+    assert result.excused == {"acks<=1": 3}
+    told = [(each.rule, each.key, each.times, each.events) for each in result.losses]
+    assert told == [("acks<=1", TP, 2, [first]), ("acks<=1", TP, 1, [second])]
+    walls = {event.id: event.wall for event in trace.events}
+    assert [each.at_us for each in result.losses] == [walls[first], walls[second]]
+
+
+def test_a_record_that_no_rule_gives_up_counts_once() -> None:
+    """Shows that a violation of C1 is found at every leader that lacks the record, and that one record is lost."""
+    trace = committed("a", followers=(2,))
+    trace.acked("producer-1", "a", 0, 1, 0)
+    elected = trace.lead(3, 1)
+    trace.lead(4, 2)
+    result = trace.result("C1")
+    assert result.violated == 2
+    assert [(each.rule, each.times, each.events) for each in result.losses] == [("", 1, [elected])]
+
+
 def test_acks_1_says_that_the_leader_has_it() -> None:
     """Shows that an acknowledgement of what the leader's own log lacks is no loss that acks=1 allows, nor is a record
     that readers passed by while the same leader led."""
@@ -156,6 +187,26 @@ def test_an_unclean_election_excuses_what_was_acknowledged_before() -> None:
     trace.truncate("broker-2", 0)
     trace.assume(2, 2)
     assert "producer-1 was informed that b is at offset 0" in trace.result("C1").violations[0].sentence
+
+
+def test_a_record_that_is_back_is_not_lost() -> None:
+    """Shows that a record which disks took, and which an unclean election brings back, is told as regained, since when
+    and by whom; one that is gone at the end is not, even if it was back in between."""
+    trace = committed("a", followers=(2,))
+    trace.acked("producer-1", "a", 0, 1, 0)
+    trace.down("broker-1", "lossy", lost={TP: 0})
+    trace.lead(3, 1)
+    assert trace.result("C1").regained == {}
+    trace.lead(2, 2, cause="unclean", isr=(2,))
+    result = trace.result("C1")
+    assert (result.excused, result.regained) == ({"loss-budget": 1}, {"loss-budget": 1})
+    (back,) = result.returns
+    elected = next(event for event in trace.events if event.id == back.events[0])
+    assert (elected.node, back.at_us) == ("broker-2", elected.wall)
+    assert back.sentence == "broker-2, elected uncleanly, leader of orders-0 in leader epoch 2, has them"
+    trace.lead(3, 3, cause="unclean", isr=(3,))
+    result = trace.result("C1")
+    assert (result.excused, result.regained) == ({"loss-budget": 1}, {})
 
 
 def test_a_power_loss_excuses_what_it_took() -> None:

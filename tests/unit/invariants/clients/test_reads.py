@@ -248,6 +248,28 @@ def test_a_payload_that_changed_on_its_way() -> None:
     )
 
 
+def test_a_payload_that_comes_back_with_its_leader() -> None:
+    """Shows that C11 goes by what is committed again as an unclean leader takes up its epoch: the record that had its
+    offset meanwhile does not count."""
+    trace = TraceBuilder()
+    trace.sends("producer-1", "b", digest=5)
+    trace.sends("producer-1", "c", digest=6)
+    trace.lead(1, 0)
+    trace.replicate("a")
+    trace.change(1, 0, isr=(1,), cause="alter-isr", partition_epoch=1)
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.append("broker-2", "c", epoch=1)
+    trace.high_watermark("broker-2", 2, 1, counted=(2,))
+    trace.change(1, 2, cause="unclean", isr=(1,))
+    trace.assume(1, 2, high_watermark=2)
+    trace.polled("consumer-1", (1, "b"), epoch=2, digest=5)
+    assert trace.result("C11").status == "held"
+    trace.polled("consumer-2", (1, "b"), epoch=2, digest=6)
+    assert trace.result("C11").status == "violated"
+
+
 # ---- the window ------------------------------------------------------------------------------------------------
 
 

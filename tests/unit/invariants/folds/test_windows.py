@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from actors.node.errors import KafkaError
 from actors.trace.events import (
     BrokerReg,
     ConsPos,
@@ -65,6 +68,13 @@ class Run(TraceBuilder):
         self.req = f"{node}>{dst}:fetcher:0.0#{number}"
         self.emit(node, Rpc(api, 12, dst, "fetcher", number, **fields))  # type: ignore[arg-type]
         self.req = ""
+
+    def insists(self, calls: int = 20, share: float = 1.0, first: int = 0, **how: Any) -> None:
+        """So many calls over a share of L13's bound."""
+        apart = int(bound_us(Profile(), "L13") * share / calls)
+        for number in range(calls):
+            self.call(first + number, **how)
+            self.wall += apart
 
 
 def test_a_bound_is_the_sum_of_the_timers_that_a_run_has() -> None:
@@ -609,12 +619,46 @@ def test_retries_that_get_nowhere() -> None:
     for calls, useful, expected in ((20, False, "violated"), (20, True, "held"), (5, False, "vacuous")):
         run = Run()
         run.window()
-        for number in range(calls):
-            run.call(number, errors=[6])
+        run.insists(calls, 0.9, errors=[6])
         if useful:
             run.append("broker-1", "a")
-        run.past("L13")
+        run.past("L13", 0.2)
         assert run.status("L13")[0] == expected
+
+
+@pytest.mark.parametrize(("share", "status"), [(0.4, "vacuous"), (0.8, "violated")])
+def test_who_gives_up_is_in_no_livelock(share: float, status: str) -> None:
+    """Shows that a node that failed often and then stopped asking does not fail for long, as a member that was fenced
+    (FENCED_INSTANCE_ID)."""
+    run = Run()
+    run.window()
+    run.insists(share=share, errors=[82], api="JoinGroup")
+    run.past("L13", 0.7)
+    assert run.status("L13")[0] == status
+
+
+@pytest.mark.parametrize("error", [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, 45])
+def test_a_finding_reads_alike_in_both_engines(error: int) -> None:
+    """Shows that an error of an answer is told by its name, whether it comes from the node itself or from a file."""
+    run = Run()
+    run.window()
+    run.insists(errors=[error])
+    run.past("L13", 0.1)
+    (finding,) = run.result("L13").violations
+    assert finding.sentence.endswith("the last was Fetch to broker-2 (answered, OUT_OF_ORDER_SEQUENCE_NUMBER)")
+
+
+@pytest.mark.parametrize(("api", "status"), [("FindCoordinator", "violated"), ("Heartbeat", "held")])
+def test_to_learn_whom_to_ask_is_no_progress(api: str, status: str) -> None:
+    """Shows that a member which learns again and again who coordinates its group, and gets nothing there, gets
+    nowhere; an answer of the coordinator itself is progress."""
+    run = Run()
+    run.window()
+    for number in range(20):
+        run.insists(1, 0.05, number, errors=[16], api="JoinGroup")
+        run.call(number, api=api)
+    run.past("L13", 0.1)
+    assert run.status("L13")[0] == status
 
 
 @pytest.mark.parametrize(
@@ -635,9 +679,8 @@ def test_metadata_that_was_pushed_may_be_old_for_ever(propagation: str, node: st
         run.emit("driver", CtlFault("f1", "delay", "start", ["controller-1", "broker-3"], parameters))
         run.emit("driver", CtlFault("f1", "delay", "stop", ["controller-1", "broker-3"], parameters))
     run.window()
-    for number in range(20):
-        run.call(number, node=node, errors=[75], api="ListOffsets")
-    run.past("L13")
+    run.insists(node=node, errors=[75], api="ListOffsets")
+    run.past("L13", 0.1)
     assert run.status("L13")[0] == status
 
 
@@ -647,6 +690,7 @@ def test_metadata_that_was_pushed_may_be_old_for_ever(propagation: str, node: st
         ("Fetch", 6, ("broker-2",), {}),
         ("Fetch", 6, ("broker-2", "broker-3"), {"silent-nodes": 1}),
         ("Produce", 45, (), {"no-producer-state": 1}),
+        ("Produce", KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, (), {"no-producer-state": 1}),
         ("Produce", 6, (), {}),
         ("Fetch", 45, (), {}),
     ],
@@ -656,8 +700,8 @@ def test_retries_that_are_no_wonder(api: str, error: int, silent: tuple[str, ...
     run = Run()
     run.window(without=silent)
     for number in range(20):
-        run.call(number, dst=f"broker-{2 + number % 2}", errors=[error], api=api)
-    run.past("L13")
+        run.insists(1, 0.05, number, dst=f"broker-{2 + number % 2}", errors=[error], api=api)
+    run.past("L13", 0.1)
     assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
 
 
@@ -669,9 +713,9 @@ def test_there_is_nothing_to_get_of_a_topic_that_was_removed(removed: bool, erro
     run.window()
     if removed:
         run.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
-    for number in range(20):
-        run.call(number, errors=[error] if number else [6])
-    run.past("L13")
+    run.call(errors=[6])
+    run.insists(19, first=1, errors=[error])
+    run.past("L13", 0.1)
     excused = {"removed-topic": 1} if removed and error != 6 else {}
     assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
 
@@ -682,13 +726,10 @@ def test_a_topic_that_is_made_anew_is_to_be_got_at(share: float, violated: int) 
     run = Run()
     run.window()
     run.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
-    for number in range(20):
-        run.call(number, errors=[3])
-    run.past("L13", 0.8)
+    run.insists(share=0.8, errors=[3])
     run.emit("controller-1", PartChange(f"{TP}@of-the-second", 40, 1, 1, 0, 0, [1, 2, 3], [1, 2, 3], "create"))
-    for number in range(20):
-        run.call(20 + number, errors=[3])
-    run.past("L13", share)
+    run.insists(share=share, first=20, errors=[3])
+    run.past("L13", 0.1)
     assert (run.result("L13").excused, run.result("L13").violated) == ({}, violated)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
+from actors.trace.events import ConsPos
 from tests.unit.invariants.groups.stage import ONE, GroupTrace
 from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import TransactionTrace
 
 
 def test_what_was_delivered_is_committed() -> None:
     """Shows that O3 is held, tested, from where a consumer began up to where its application was given records."""
     trace = GroupTrace()
+    trace.lead(1)
     trace.moved(ONE, 10, "committed")
     trace.commits(10, how="auto")
     trace.polled(ONE, (10, "a"), (11, "b"))
@@ -27,6 +32,7 @@ def test_what_was_delivered_is_committed() -> None:
 def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
     """Shows that a commit beyond what the application was given violates O3, and one before where it began."""
     trace = GroupTrace()
+    trace.lead(1)
     trace.moved(ONE, 10, "committed")
     by = trace.polled(ONE, (10, "a"), (11, "b"))
     trace.commits(offset)
@@ -38,16 +44,60 @@ def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
 def test_who_has_no_position_commits_none() -> None:
     """Shows that a partition that was given up, or that another incarnation read, is not committed any more."""
     trace = GroupTrace()
+    trace.lead(1)
+    trace.owns(ONE, TP)
     trace.moved(ONE, 10, "committed")
     trace.owns(ONE, "orders-1")
     trace.commits(10)
     assert trace.result("O3").violations[0].sentence.endswith("has no position")
     trace = GroupTrace()
+    trace.lead(1)
     trace.moved(ONE, 10, "committed")
     trace.down(ONE)
     trace.up(ONE, "consumer")
     trace.commits(10)
     assert trace.result("O3").violated == 1
+
+
+def test_a_partition_of_a_later_topic_of_that_name() -> None:
+    """Shows that a commit by name of a partition that only the second topic of that name has is not judged: where the
+    consumer began is told of that topic's partition."""
+    trace = GroupTrace()
+    trace.emit(ONE, ConsPos(f"{TP}@of-the-second", -1, 0, -1, "assign"))
+    trace.commits(0)
+    assert trace.result("O3").tested == 0
+
+
+class TransactionsOfGroup(TransactionTrace, GroupTrace):
+    """Verbs of transactions and of groups."""
+
+
+@pytest.mark.parametrize(
+    ("isolation", "marker", "offset", "status"),
+    [
+        ("read_uncommitted", "commit", 3, "held"),
+        ("read_uncommitted", "commit", 4, "violated"),
+        ("read_uncommitted", "abort", 3, "violated"),
+        ("read_committed", "abort", 3, "held"),
+    ],
+)
+def test_a_position_passes_what_nobody_is_given(
+    isolation: str, marker: Literal["commit", "abort"], offset: int, status: str
+) -> None:
+    """Shows that a consumer may commit a position behind a marker, or at read_committed behind aborted records, which
+    its application was not given; and none behind a record that it had to be given."""
+    trace = TransactionsOfGroup(nodes={ONE: {"config": {"isolation.level": isolation}}})
+    trace.lead(1)
+    trace.append("broker-1", "a")
+    trace.write("b")
+    trace.write(epoch=4, marker=marker)
+    trace.append("broker-1", "c")
+    trace.high_watermark("broker-1", 4)
+    trace.moved(ONE, 0, "committed")
+    given = [(0, "a"), (1, "b")] if marker == "commit" else [(0, "a")]
+    trace.polled(ONE, *given)
+    trace.commits(offset)
+    assert trace.result("O3").status == status
 
 
 # ---- O6 ---------------------------------------------------------------------------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import ReplyPartition, Rpc
+from actors.trace.events import LogAppend, ReplyPartition, Rpc, TxnVerify
 from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.transactions.stage import TransactionTrace
 
 
 def test_every_api_documents_its_errors() -> None:
@@ -110,6 +111,72 @@ def test_a_truncation_takes_sequences_back() -> None:
     assert lost.result("X1").violations[0].sentence.endswith("although its log has nothing of producer id 7")
 
 
+@pytest.mark.parametrize(
+    ("adds", "sequence", "status"), [(True, 4, "held"), (True, 0, "violated"), (False, 4, "violated")]
+)
+def test_a_transaction_begins_at_sequence_0(adds: bool, sequence: int, status: str) -> None:
+    """Shows that under transaction.version 2, where leaders add partitions to transactions, one that knows nothing of a
+    producer may refuse any other sequence than 0; and that before that it takes any."""
+    trace = TraceBuilder()
+    trace.emit("broker-1", TxnVerify(TP, "app-1", 7, 0, adds, 0))
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "epoch", "sequence", "status"),
+    [
+        (False, E.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, 4, "held"),
+        (False, E.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, 0, "violated"),
+        (False, E.INVALID_PRODUCER_EPOCH, 2, 4, "held"),
+        (False, E.INVALID_PRODUCER_EPOCH, 3, 4, "violated"),
+        (True, E.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, 1, "held"),
+        (True, E.OUT_OF_ORDER_SEQUENCE_NUMBER, 3, 0, "violated"),
+        (True, E.INVALID_PRODUCER_EPOCH, 2, 1, "held"),
+    ],
+)
+def test_a_marker_leaves_an_epoch_and_no_sequence(data: bool, error: E, epoch: int, sequence: int, status: str) -> None:
+    """Shows that a leader which has a marker of a producer takes sequence 0 in its epoch, and refuses any other, and
+    older epochs; as after an unclean election with kafka-7408, where the marker may be all that it has."""
+    trace = TransactionTrace()
+    if data:
+        trace.write("a", epoch=2)
+    trace.write(epoch=3, marker="abort")
+    refused = told(error, producer_id=7, producer_epoch=epoch, base_sequence=sequence)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("verified", "closed", "status"), [(2, False, "held"), (1, False, "violated"), (2, True, "violated")]
+)
+def test_a_transaction_is_verified_for_an_earlier_batch(verified: int, closed: bool, status: str) -> None:
+    """Shows that a leader may refuse the next sequence where it has verified the transaction for another batch before,
+    one that was sent again: until the log gets something of the transaction, nothing above the lowest sequence is
+    taken."""
+    trace = TraceBuilder()
+    trace.append("broker-1", "a", "b", producer=7, sequence=0)
+    for _ in range(verified):
+        trace.emit("broker-1", TxnVerify(TP, "app-1", 7, 0, False, 0))
+    if closed:
+        body = LogAppend(TP, "leader", 2, 2, 0, 0, 7, 0, -1, True, ["m"], transactional=True, marker="abort")
+        trace.emit("broker-1", body)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=2)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+def test_a_marker_that_is_cut_off_leaves_nothing() -> None:
+    """Shows that a truncation takes markers, too."""
+    trace = TransactionTrace()
+    trace.write(epoch=3, marker="abort")
+    trace.truncate("broker-1", 0)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=3, base_sequence=4)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").violations[0].sentence.endswith("although its log has nothing of producer id 7")
+
+
 def seven_batches() -> TraceBuilder:
     """Seven batches of two records in the log of broker-1."""
     trace = TraceBuilder()
@@ -177,3 +244,26 @@ def test_enough_replicas_are_enough(error: E, isr: int, committed: int, status: 
     trace = TraceBuilder()
     trace.reply(1, "Produce", told(error, isr=isr, committed_isr=committed, min_isr=2), acks=-1)
     assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(
+    ("trouble", "adds", "status"),
+    [
+        (E.NETWORK_EXCEPTION, False, "held"),
+        (E.COORDINATOR_LOAD_IN_PROGRESS, True, "held"),
+        (E.NOT_COORDINATOR, True, "held"),
+        (E.CONCURRENT_TRANSACTIONS, False, "held"),
+        (E.CONCURRENT_TRANSACTIONS, True, "violated"),
+        (E.NONE, False, "violated"),
+        (E.INVALID_PRODUCER_ID_MAPPING, False, "violated"),
+    ],
+)
+def test_trouble_with_the_coordinator_is_told_as_too_few_replicas(trouble: E, adds: bool, status: str) -> None:
+    """Shows that a batch may be refused so for each verification that ended in such trouble, and for no other."""
+    trace = TraceBuilder()
+    trace.emit("broker-1", TxnVerify(TP, "app-1", 7, 0, adds, int(trouble)))
+    answer = told(E.NOT_ENOUGH_REPLICAS, isr=2, committed_isr=2, min_isr=2)
+    trace.reply(1, "Produce", answer, acks=-1)
+    assert trace.result("X1").status == status
+    trace.reply(1, "Produce", answer, acks=-1)
+    assert trace.result("X1").status == "violated"

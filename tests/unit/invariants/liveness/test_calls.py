@@ -9,6 +9,7 @@ import pytest
 from actors.trace.events import CommitInvoke, CommitReturn, CtlPhase, NodeDown, PartChange, Rpc
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.liveness.progress import REPLICATED_FIRST
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 SECOND = 1_000_000
@@ -190,3 +191,19 @@ def test_a_connection_that_is_not_made() -> None:
     trace = Member(0)
     trace.ends(1, "ApiVersions", 1000, after_ms=1000)
     assert trace.result("X2").violations[0].sentence.startswith("broker-1 did not answer the ApiVersions of consumer-1")
+
+
+@pytest.mark.parametrize(
+    ("api", "open_s", "violated"),
+    [
+        *[(api, 1, False) for api in sorted(REPLICATED_FIRST)],
+        *[(api, STEADY_S, True) for api in sorted(REPLICATED_FIRST)],
+        ("FindCoordinator", 1, True),
+    ],
+)
+def test_what_waits_for_an_isr(api: str, open_s: int, violated: bool) -> None:
+    """Shows that an answer about a transaction may wait for replicas that are in the ISR and silent, until they must
+    have left it; and that nothing else may."""
+    trace = Member(open_s)
+    trace.ends(1, api, 2000, after_ms=2500, connection="mirror")
+    assert (trace.later() != "") == violated

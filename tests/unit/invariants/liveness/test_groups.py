@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConsPos, CtlPhase, GrpGen, PartChange
+from actors.node.errors import KafkaError
+from actors.trace.events import ConsPos, CtlPhase, ErrorSeen, GrpGen, PartChange
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
@@ -236,10 +237,15 @@ def test_a_member_may_commit_for_as_long_as_it_may_take_to_join() -> None:
         assert trace.result("L7").violated == violated, (how, seconds)
 
 
-@pytest.mark.parametrize("newest", ["m3", "consumer-2-m3"])
-def test_a_static_member_that_the_next_coordinator_fences(newest: str) -> None:
-    """Shows that a static member is excused whose newest id died with its coordinator, and which the next one has under
-    the former id; one that has no instance id joins again."""
+def fenced(trace: GroupTrace) -> None:
+    """The second consumer is told that another member has its instance id."""
+    trace.emit(TWO, ErrorSeen("", "SyncGroup", 5, KafkaError.FENCED_INSTANCE_ID, "broker-2"))
+
+
+@pytest.mark.parametrize(("newest", "is_fenced"), [("m3", True), ("m3", False), ("consumer-2-m3", True)])
+def test_a_static_member_that_the_next_coordinator_fences(newest: str, is_fenced: bool) -> None:
+    """Shows that a static member is excused whose newest id died with its coordinator, and which the next one fences
+    as it has it under the former id; one that has no instance id joins again, as does one that nobody fenced."""
     trace = begun()
     settles(trace)
     trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members={"m1": ONE, newest: TWO}))
@@ -247,9 +253,12 @@ def test_a_static_member_that_the_next_coordinator_fences(newest: str) -> None:
     trace.loads_stable(1, epoch=1, broker=2, m1=TP, m2="orders-1")
     trace.stable(3, 1, 2, m1=f"{TP} orders-1")
     trace.owns(ONE, f"{TP} orders-1", 3)
+    if is_fenced:
+        fenced(trace)
     later(trace)
-    assert trace.result("L11").excused == ({"fenced-static-member": 1} if newest == "m3" else {})
-    assert trace.result("L11").violated == (newest != "m3")
+    excused = newest == "m3" and is_fenced
+    assert trace.result("L11").excused == ({"fenced-static-member": 1} if excused else {})
+    assert trace.result("L11").violated == (not excused)
 
 
 @pytest.mark.parametrize("loads", [1, 2])
@@ -264,5 +273,40 @@ def test_a_static_member_that_a_former_coordinator_took_in(loads: int) -> None:
         trace.loads_stable(1, epoch=2, broker=3, m1=TP, m2="orders-1")
     trace.stable(3, loads, loads + 1, m1=f"{TP} orders-1")
     trace.owns(ONE, f"{TP} orders-1", 3)
+    fenced(trace)
     later(trace)
     assert trace.result("L11").excused == {"fenced-static-member": 1}
+
+
+@pytest.mark.parametrize("disconnected", [False, True])
+def test_a_static_member_whose_older_request_came_last(disconnected: bool) -> None:
+    """Shows that a static member is excused that got the id of its newer JoinGroup, after which the coordinator took up
+    an older one from a connection that the member had lost; and that two ids without such a connection excuse nobody.
+    """
+    trace = begun()
+    settles(trace)
+    if disconnected:
+        trace.emit(TWO, ErrorSeen("", "Heartbeat", 4, KafkaError.NETWORK_EXCEPTION, "broker-1"))
+    trace.stable(1, m1=TP, m3="orders-1")
+    trace.stable(1, m1=TP, m4="orders-1")
+    fenced(trace)
+    trace.stable(2, m1=f"{TP} orders-1")
+    trace.owns(ONE, f"{TP} orders-1", 2)
+    later(trace)
+    assert trace.result("L11").excused == ({"fenced-static-member": 1} if disconnected else {})
+    assert trace.result("L11").violated == (not disconnected)
+
+
+def test_who_makes_a_new_consumer_is_to_be_a_member() -> None:
+    """Shows that a group whose member left and made a new consumer is not whole before that one is a member, even if no
+    coordinator ever heard of it."""
+    for back in (False, True):
+        trace = begun()
+        settles(trace)
+        trace.owns(TWO, "", 1, "leave")
+        trace.stable(2, m1=f"{TP} orders-1")
+        trace.owns(ONE, f"{TP} orders-1", 2)
+        if back:
+            trace.owns(TWO, "", -1, "join")
+        later(trace)
+        assert trace.result("L11").violated == back

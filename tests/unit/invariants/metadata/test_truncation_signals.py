@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from actors.trace.events import CommittedReturn, ConsPos, EpochTold
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.transactions.stage import TransactionTrace
 
 READER = "consumer-1"
 
@@ -146,6 +147,38 @@ def test_what_excuses_a_reader() -> None:
     longer = elected("z", has=("a", "p", "q", "r"))
     longer.polled(READER, (4, "z"), broker=2, epoch=1, batch_epoch=1)
     assert longer.result("M10").excused == {"older-epoch-reaches": 1}
+
+
+def passed(marker: Literal["commit", "abort"], aborted: bool = False, isolation: int = 1) -> TransactionTrace:
+    """The reader got a record of leader epoch 0, behind which the leader of epoch 1 has a marker, or a record of a
+    transaction and its marker; it asks where epoch 1 ends."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.write("a", producer=9)
+    trace.write("a", broker=2, role="follower", producer=9)
+    trace.ends("commit", producer=9)
+    trace.ends("commit", broker=2, role="follower", producer=9)
+    trace.high_watermark("broker-1", 2)
+    trace.reads((0, "a"), isolation=isolation)
+    trace.change(2, 1)
+    trace.assume(2, 1)
+    if aborted:
+        trace.write("b", broker=2, led=1, producer=9)
+    trace.ends(marker, broker=2, led=1, producer=9)
+    trace.high_watermark("broker-2", trace.log_end(2), epoch=1)
+    trace.cause = next(event.id for event in reversed(trace.events) if event.node == READER)
+    trace.req = f"{READER}>broker-2:metadata:0.0#6"
+    trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 1, 1, trace.log_end(2)))
+    return trace
+
+
+def test_what_a_reader_passes_without_being_given_it() -> None:
+    """Shows that a marker behind the last record is one to come after, and for who reads committed transactions a
+    record of an aborted one, but for nobody a record that it was to be given."""
+    assert passed("commit").result("M10").violated == 0
+    assert passed("abort", aborted=True).result("M10").violated == 0
+    assert passed("commit", isolation=0).result("M10").violated == 0
+    assert passed("abort", aborted=True, isolation=0).result("M10").violated == 1
 
 
 def test_an_answer_to_a_request_that_was_given_up_does_not_count() -> None:

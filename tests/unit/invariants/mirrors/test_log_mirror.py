@@ -7,6 +7,9 @@ import pytest
 from orchestrator.invariants.mirrors.log_mirror import TRIM_AT
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.transactions.stage import TransactionTrace
+
+FEATURES = {"kip-207": "kafka", "eligible.leader.replicas.version": "1"}
 
 
 def led(*uids: str, **profile: object) -> TraceBuilder:
@@ -252,3 +255,27 @@ def test_a_replica_that_lost_what_everybody_had_gets_it_again() -> None:
     del trace.logs[TP, "broker-2"][lost + 1 :]
     trace.append("broker-2", str(lost), role="follower")
     assert trace.result("P14").status == "held"
+
+
+def test_what_an_unclean_leader_may_still_give_up_is_remembered() -> None:
+    """Shows that with kafka-7408 nothing is forgotten at or above the last stable offset, however long a transaction is
+    open: a follower that gives up the same as its leader had more than that in common with it before, and not now."""
+    trace = TransactionTrace(features={**FEATURES, "kafka-7408": "seed"})
+    trace.lead(1)
+    for broker in (1, 2):
+        trace.write("a", broker=broker, role="leader" if broker == 1 else "follower")
+    for number in range(TRIM_AT - 2):
+        trace.replicate(str(number), followers=(2,))
+    for broker, role in (("broker-1", "leader"), ("broker-2", "follower")):
+        trace.high_watermark(broker, TRIM_AT - 1, role=role)  # type: ignore[arg-type]
+    trace.replicate("last", followers=(2,))
+    trace.change(2, 1, isr=(2,), cause="unclean")
+    trace.truncate("broker-2", 0, reason="last-stable-offset")
+    trace.assume(2, 1)
+    trace.change(2, 1, isr=(2,), cause="alter-isr", partition_epoch=2)
+    trace.append("broker-2", "new", epoch=1)
+    trace.high_watermark("broker-2", 1, 1)
+    trace.assume(1, 1, leader=2)
+    trace.cut_back(1, 1, 0, 0, keeps=-1)
+    results = trace.check(["P11", "P12"])
+    assert {name: each.violated for name, each in results.items()} == {"P11": 0, "P12": 0}

@@ -42,6 +42,16 @@ def test_rising_answers_hold() -> None:
     assert (result.status, result.tested) == ("held", 2)
 
 
+@pytest.mark.parametrize(("first", "second", "status"), [(1, 0, "violated"), (0, 1, "vacuous"), (1, 1, "violated")])
+def test_answers_at_read_committed(first: int, second: int, status: str) -> None:
+    """Shows that an answer at read_committed is a lower bound for all later ones, and one at read_uncommitted only for
+    its like: a transaction may be open."""
+    trace = TraceBuilder()
+    trace.ask("list-offsets-1", 10, broker=1, epoch=0, isolation=first)
+    trace.ask("list-offsets-2", 9, broker=1, epoch=0, isolation=second)
+    assert trace.result("H1").status == status
+
+
 def test_one_answer_tests_nothing() -> None:
     """Shows that a single answer leaves H1 vacuous."""
     trace = TraceBuilder()

@@ -77,10 +77,11 @@ def test_a_client_that_refreshes_its_metadata() -> None:
     assert result.violations[0].sentence == (
         "list-offsets-1 refreshed its metadata after broker-2 had refused ListOffsets for orders-0"
     )
-    consumer = Refused("consumer-1", "consumer")
-    consumer.view()
-    consumer.ends()
-    assert consumer.trace.result("H9").excused == {"consumer-refreshes": 1}
+    for role in ("consumer", "group-consumer", "mirror", "processor"):
+        consumer = Refused("consumer-1", role)
+        consumer.view()
+        consumer.ends()
+        assert consumer.trace.result("H9").excused == {"consumer-refreshes": 1}
 
 
 def test_metadata_that_is_asked_for_until_there_is_a_leader() -> None:

@@ -95,6 +95,19 @@ def test_a_first_leader_tests_nothing() -> None:
     assert committed("a").result("P4").status == "vacuous"
 
 
+def test_what_an_unclean_leader_brings_back_is_committed_again() -> None:
+    """Shows that the excuse of an unclean election after a loss says what its leader knew as committed before."""
+    trace = committed("a", followers=(2,))
+    trace.down("broker-1", "lossy", lost={TP: 0})
+    trace.lead(3, 1)
+    trace.change(2, 2, [2], "unclean")
+    trace.assume(2, 2, high_watermark=1)
+    assert trace.result("P4").excuses[-1].sentence == (
+        "broker-2 leads orders-0 in leader epoch 2 from log end 1, after an unclean election; "
+        "of what was committed it shares what is below 0; what it knew as committed, below 1, is so again"
+    )
+
+
 # ---- P10 -------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +175,8 @@ def test_a_follower_exposes_what_nobody_committed() -> None:
     trace.append("broker-2", "x", role="follower")
     trace.high_watermark("broker-2", 2, role="follower")
     assert trace.result("P10").violations[0].sentence == (
-        "broker-2 set its high watermark of orders-0 to 2, which no leader committed (committed: 1)"
+        "broker-2 set its high watermark of orders-0 to 2, which no leader committed: its log is as committed up to 1 "
+        "(leaders committed up to 1)"
     )
 
 

@@ -1,16 +1,17 @@
-"""Serving FindCoordinator (``KafkaApis.handleFindCoordinatorRequest``): the leader of the partition of
-``__consumer_offsets`` that a group's id hashes to. Whoever is asked first has that topic made
+"""Serving FindCoordinator (``KafkaApis.handleFindCoordinatorRequest``): the leader of the partition of the
+coordinator's topic that the key hashes to. Whoever is asked first has that topic made
 (``AutoTopicCreationManager.java``)."""
 
 from __future__ import annotations
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, partition_for
+from actors.broker.coordinator_common.writes import answer
 from actors.broker.current_leader import BROKER_PORT
 from actors.broker.forwarding import ForwardingManager
-from actors.broker.group_coordinator.partitions import GROUP_METADATA_TOPIC, partition_for
-from actors.broker.group_coordinator.writes import answer
 from actors.broker.turn import Turn
+from actors.config import config_text
 from actors.metadata.metadata_state import MetadataState
 from actors.node.errors import KafkaError
 from actors.node.spec import node_name
@@ -18,6 +19,8 @@ from krift.v1.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from krift.v1.topics import CreateTopicsRequest
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
+TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
+"""Type of a key -> the topic whose leaders coordinate."""
 WITH_MESSAGE = 1
 BATCHED = 4
 
@@ -42,9 +45,10 @@ def find_coordinator(
     the controller for the topic, if there is none yet."""
     version = request.header.api_version
     keys = request.coordinator_keys if version >= BATCHED else [request.key]
-    if request.key_type == GROUP and GROUP_METADATA_TOPIC not in cache.topic_ids:
-        forwarding.ask(turn, GROUP_METADATA_TOPIC, _create_topic(turn))
-    found = [_find(turn, cache, request.key_type, key) for key in keys]
+    topic = TOPICS.get(request.key_type)
+    if topic is not None and topic not in cache.topic_ids:
+        forwarding.ask(turn, topic, _create_topic(turn, topic))
+    found = [_find(turn, cache, topic, key) for key in keys]
     response = FindCoordinatorResponse()
     if version >= BATCHED:
         response.coordinators = [
@@ -60,24 +64,31 @@ def find_coordinator(
     answer(turn, connection, request, response)
 
 
-def _find(turn: Turn, cache: MetadataState, key_type: int, key: str) -> Found:
-    if key_type == TRANSACTION:
-        return Found(KafkaError.COORDINATOR_NOT_AVAILABLE)  # as InitProducerId: transactions are not emulated yet
-    if key_type != GROUP:
+def _find(turn: Turn, cache: MetadataState, topic: str | None, key: str) -> Found:
+    if topic is None:
         return Found(KafkaError.INVALID_REQUEST)
-    if GROUP_METADATA_TOPIC not in cache.topic_ids:
+    if topic not in cache.topic_ids:
         return Found(KafkaError.COORDINATOR_NOT_AVAILABLE)
-    partition = cache.partitions.get(partition_for(turn, key))
+    partition = cache.partitions.get(partition_for(turn, topic, key))
     if partition is None or partition.leader < 0 or not cache.is_alive(partition.leader):
         return Found(KafkaError.COORDINATOR_NOT_AVAILABLE)
     return Found(node_id=partition.leader, host=node_name(partition.leader), port=BROKER_PORT)
 
 
-def _create_topic(turn: Turn) -> CreateTopicsRequest:
-    config = turn.settings.groups
+def _create_topic(turn: Turn, name: str) -> CreateTopicsRequest:
+    """The coordinator's topic; that of transactions never elects uncleanly, and has a least ISR of its own
+    (``TransactionStateManager.transactionTopicConfigs``)."""
+    groups, transactions = turn.settings.groups, turn.settings.transactions
     topic = CreateTopicsRequest.CreatableTopic(
-        name=GROUP_METADATA_TOPIC,
-        num_partitions=config.offsets_topic_num_partitions,
-        replication_factor=config.offsets_topic_replication_factor,
+        name=name,
+        num_partitions=groups.offsets_topic_num_partitions,
+        replication_factor=groups.offsets_topic_replication_factor,
     )
+    if name == TRANSACTION_STATE_TOPIC:
+        topic.num_partitions = transactions.topic_num_partitions
+        topic.replication_factor = transactions.topic_replication_factor
+        own = {"unclean.leader.election.enable": False, "min.insync.replicas": transactions.topic_min_isr}
+        topic.configs = [
+            CreateTopicsRequest.CreatableTopicConfig(name=key, value=config_text(value)) for key, value in own.items()
+        ]
     return CreateTopicsRequest(topics=[topic], timeout_ms=turn.net.request_timeout_ms)

@@ -1,0 +1,122 @@
+"""Writing what a transactional id is about to become, and becoming it once that is committed
+(``TransactionStateManager.appendTransactionToLog``)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from actors.broker.coordinator_common import writes
+from actors.broker.coordinator_common.writes import DelayedWrite, coordinator_error
+from actors.broker.transaction_coordinator import transaction_log
+from actors.broker.transaction_coordinator.shard import TransactionShard
+from actors.broker.transaction_coordinator.transaction_metadata import TransactionMetadata, TxnTransitMetadata
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.node.purgatory import PREFIX
+from actors.trace.events import TxnState
+
+ALL = -1
+"""The acks of the transaction log."""
+TIMER = f"{PREFIX}transactions"
+
+
+class DelayedTransition(DelayedWrite):
+    """A transactional id that is about to become ``transit``. ``coordinator_epoch``: of who wrote that;
+    ``log_offset``: of the record. Afterwards it goes on by its class, whether it has become that or not."""
+
+    transactional_id: str
+    coordinator_epoch: int
+    transit: TxnTransitMetadata
+    log_offset: int
+
+    timer: ClassVar[str] = TIMER
+
+    def decide(self, context: Turn) -> KafkaError | None:
+        """As the partition of the transaction log has it: acks=all."""
+        return decide(context, self.tp, self.end)
+
+    def on_complete(self, context: Turn) -> None:
+        """It is committed, or failed."""
+        error = coordinator_error(self.error)
+        shard, unknown = context.transactions.find(context, self.transactional_id)
+        metadata = None if shard is None else shard.transactions.get(self.transactional_id)
+        mine = shard is not None and shard.epoch == self.coordinator_epoch
+        if error:
+            if metadata is not None and mine and not self.retries(error):
+                metadata.pending = None
+            self.finish(context, error)
+        elif shard is None or metadata is None or not mine:
+            self.finish(context, unknown or KafkaError.NOT_COORDINATOR)
+        else:
+            become(context, shard, metadata, self.transit, self.log_offset)
+            self.finish(context, KafkaError.NONE)
+
+    def retries(self, error: KafkaError) -> bool:
+        """Whether the same is written again after this error, so that it stays pending."""
+        return False
+
+    def finish(self, context: Turn, error: KafkaError) -> None:
+        """Go on: what it was for has happened, or has failed with a coordinator's error."""
+        raise NotImplementedError
+
+
+def decide(turn: Turn, tp: str, end: int) -> KafkaError | None:
+    """Whether everything below ``end`` of a partition of the transaction log is committed, None if that is open."""
+    partition = turn.replicas.partitions.get(tp)
+    if partition is None:
+        return KafkaError.NOT_LEADER_OR_FOLLOWER
+    if "transaction-before-hw" in turn.step.defects and partition.is_leader:
+        return KafkaError.NONE
+    done, error = partition.has_reached(end)
+    return error if done else None
+
+
+def become(
+    turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, transit: TxnTransitMetadata, log_offset: int
+) -> None:
+    """Complete a transition, and record that: every change of a transactional id's state comes through here."""
+    before, former = metadata.state, (metadata.producer_id, metadata.producer_epoch)
+    metadata.complete_transition_to(transit)
+    turn.step.record(
+        TxnState(
+            shard.tp,
+            metadata.transactional_id,
+            metadata.producer_id,
+            metadata.producer_epoch,
+            before,
+            metadata.state,
+            list(metadata.partitions),
+            shard.epoch,
+            log_offset,
+            *former,
+            metadata.client_version,
+            metadata.txn_timeout_ms,
+            metadata.start_ms,
+        )
+    )
+
+
+Where = tuple[str, int, str, int, KafkaError, str, int, TxnTransitMetadata, int]
+"""The first fields of a ``DelayedTransition``."""
+
+
+def write(turn: Turn, shard: TransactionShard, transactional_id: str, transit: TxnTransitMetadata) -> Where:
+    """Append what a transactional id is about to become, with acks=all; ``written`` has to follow, with an operation
+    that begins with these fields. It waits as long as the transaction may take."""
+    now_ms, version = turn.step.wall_ms, turn.image.transaction_version
+    uid = turn.transactions.next_uid()
+    record = transaction_log.value_record(transactional_id, transit, version, now_ms, uid)
+    result = writes.append(turn, shard.tp, writes.batch_of([record]), ALL)
+    deadline_ms = turn.step.now_ms + transit.txn_timeout_ms
+    name = f"txn/{transactional_id}@{uid}"
+    end = result.last_offset + 1
+    return name, deadline_ms, shard.tp, end, result.error, transactional_id, shard.epoch, transit, result.base_offset
+
+
+def written(turn: Turn, operation: DelayedWrite) -> None:
+    """Let something wait for what was just written, which failed if ``error`` says so."""
+    if operation.error:
+        operation.on_complete(turn)
+        return
+    turn.replicas.appended(turn, turn.replicas.partitions[operation.tp])
+    writes.wait(turn, operation)

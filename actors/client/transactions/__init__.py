@@ -1,0 +1,1 @@
+"""A producer's side of its transactions (``producer/internals/TransactionManager.java``)."""

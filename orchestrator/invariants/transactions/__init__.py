@@ -1,0 +1,1 @@
+"""What transactions promise: how they are decided, ended on partitions, and seen (T)."""

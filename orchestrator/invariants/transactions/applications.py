@@ -1,0 +1,344 @@
+"""What applications are promised of a transaction as a whole: T5 and T12."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BeginInvoke,
+    EndInvoke,
+    EndReturn,
+    LogAppend,
+    LogTrunc,
+    PartChange,
+    PartRemove,
+    Stamped,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import PRODUCER_ID
+from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, REMEMBERED
+
+
+def _kind(commits: bool) -> str:
+    return "committed" if commits else "aborted"
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    """A marker behind the data of a transaction. ``stands``: its leader had not been replaced; else nobody knows here
+    whether it is in the log of the next one."""
+
+    commits: bool
+    by: Witness
+    stands: bool = True
+
+
+class First(msgspec.Struct, frozen=True, gc=False):
+    """The first batch of a transaction in a partition, and the leader epoch in which it was appended."""
+
+    leader_epoch: int
+    by: Witness
+
+
+class Whole(State):
+    """The transaction that a producer id has open, or had last: ``producer_epoch``: of its data, -1 none; ``data``:
+    topic partition -> the first batch there; ``ends``: the same -> how it ended there. ``mended``: partitions whose
+    leader appends again the markers that it has cut off (``kafka-7408``), of former transactions, too. ``led``: topic
+    partition -> its newest leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
+
+    producer_epoch: int = -1
+    complete: bool = False
+    data: dict[str, First] = {}
+    ends: dict[str, Ended] = {}
+    mended: dict[str, bool] = {}
+    led: dict[str, tuple[int, str]] = {}
+    removed: set[str] = set()
+
+
+class AllOrNothing(KeyedInvariant[Whole]):
+    """An application does one thing in one transaction. A transfer between two accounts must not be done by half.
+
+    Example: producer 7, epoch 3, has records in orders-0 and copies-1. Broker-1 appends a commit marker to orders-0,
+    and broker-2 an abort marker to copies-1. Or the coordinator completes the transaction, and copies-1 has no marker
+    after the records.
+    """
+
+    id = "T5"
+    title = "A transaction ends in the same way on all partitions that have its records, before it is complete"
+    source = "KIP-98; Jepsen's kafka workload; redpanda's tx_money"
+    tested_when = (
+        "a transaction with records in two or more partitions ends in a second one, or one with records completes"
+    )
+    route = PRODUCER_ID
+    of_transactions = True
+    types = (LogAppend, TxnState, TxnMarkers)
+    cases = {LogAppend: ("leader",)}
+    unseen = (
+        "markers that a leader appended and lost: T4 checks that they are committed when the coordinator counts them",
+        "lost records: C1 finds those that were acknowledged",
+        (
+            "a partition without a marker of an aborted transaction, if another leader epoch has begun since its "
+            "records: the log may lack them, and T9 finds a transaction that stays open"
+        ),
+        "markers that a leader appends again after an unclean election: T10 checks those",
+        "the kind of a marker that a leader appends which has been replaced: the log of its successor may lack it",
+        "partitions of removed topics",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (LogTrunc, PartChange, PartRemove)
+
+    def initial(self, key: str, profile: Profile) -> Whole:
+        return Whole(key)
+
+    def hear(self, state: Whole, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if type(body) is PartChange:
+            state.mended.pop(body.tp, None)
+            state.led[body.tp] = max((body.leader_epoch, node_name(body.leader)), state.led.get(body.tp, (-1, "")))
+        elif type(body) is PartRemove:
+            # Its marker goes to the topic that has the name by then, if there is one.
+            state.removed.add(body.tp)
+            for each in (state.data, state.ends):
+                each.pop(body.tp, None)
+        elif body.reason == "last-stable-offset":
+            state.mended[body.tp] = True
+        return NOTHING
+
+    def step(self, state: Whole, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is LogAppend:
+            if body.role != "leader" or body.tp in state.removed:
+                return NOTHING
+            if body.marker:
+                return self._ended(state, event, body)
+            if not state.complete and body.producer_epoch == state.producer_epoch:
+                state.data.setdefault(body.tp, First(body.leader_epoch, witness(event)))
+            return NOTHING
+        if kind is TxnMarkers:
+            for tp in body.partitions if body.outcome == "gone" else ():
+                state.data.pop(tp, None)  # its topic was removed
+            return NOTHING
+        if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
+            state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
+        elif body.to_state in ("CompleteCommit", "CompleteAbort") and not state.complete and state.data:
+            return self._completed(state, event, body)
+        return NOTHING
+
+    def _ended(self, state: Whole, event: Stamped, body: LogAppend) -> Emissions:
+        before = state.ends.get(body.tp)
+        if body.tp not in state.data or (before and before.stands) or body.producer_epoch < state.producer_epoch:
+            return NOTHING
+        if body.tp in state.mended:
+            return NOTHING
+        newest, leader = state.led.get(body.tp, (-1, ""))
+        stands = body.leader_epoch >= newest or event.node == leader
+        new = state.ends[body.tp] = Ended(body.marker == "commit", witness(event), stands)
+        state.tested += len(state.ends) > 1
+        for tp, each in state.ends.items():
+            if each.commits != new.commits and each.stands and new.stands:
+                sentence = (
+                    f"a transaction of producer id {state.key}, epoch {state.producer_epoch}, is "
+                    f"{_kind(each.commits)} in {tp} and {_kind(new.commits)} in {body.tp}"
+                )
+                return self.violated(state.key, sentence, each.by, event)
+        return NOTHING
+
+    def _completed(self, state: Whole, event: Stamped, body: TxnState) -> Emissions:
+        state.tested += 1
+        state.complete = True
+        commits = body.to_state == "CompleteCommit"
+        named = f"the transaction of {body.transactional_id} (producer id {state.key}, epoch {state.producer_epoch})"
+        for tp, first in state.data.items():
+            end = state.ends.get(tp)
+            if end is None:
+                if not commits and state.led.get(tp, (-1, ""))[0] > first.leader_epoch:
+                    continue
+                sentence = f"{event.node} has {named} complete, and {tp} has no marker of it"
+                return self.violated(state.key, sentence, first.by, event)
+            if end.commits != commits and end.stands:
+                sentence = f"{event.node} has {named} in {body.to_state}, and in {tp} it is {_kind(end.commits)}"
+                return self.violated(state.key, sentence, end.by, event)
+        return NOTHING
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """How an application asked for its transaction to end."""
+
+    producer_epoch: int
+    commit: bool
+    by: Witness
+
+
+class Fate(msgspec.Struct, frozen=True, gc=False):
+    """How a coordinator decided a transaction. ``data_epoch``: producer epoch of its records; ``begins``: how many had
+    been begun in that epoch by then."""
+
+    data_epoch: int
+    commits: bool
+    by: Witness
+    begins: int = 0
+
+
+class Begun(msgspec.Struct):
+    """Of a producer epoch. ``version``: transaction.version of its producer; ``times``: how many transactions were
+    begun in it; ``asked``: how the last of them is to end."""
+
+    version: int = 0
+    times: int = 0
+    asked: Asked | None = None
+
+
+class Wishes(State):
+    """Of a producer id. ``begun``: producer epoch -> what its application did in it; each epoch for itself, since a
+    process that was replaced goes on in its own until a broker fences it. ``before``: the earlier requests for an end,
+    (epoch, commit). ``fates``: the last ones; ``completed``: a coordinator has completed the last one."""
+
+    begun: dict[int, Begun] = {}
+    before: list[tuple[int, bool]] = []
+    fates: list[Fate] = []
+    completed: bool = False
+
+    def known(self, epoch: int) -> Begun:
+        """What is known of an epoch, which may be nothing."""
+        return self.begun.get(epoch, Begun())
+
+    def noted(self, epoch: int) -> Begun:
+        """What is known of an epoch, to be changed; the oldest epochs are forgotten."""
+        own = self.begun.setdefault(epoch, Begun())
+        if len(self.begun) > REMEMBERED:
+            del self.begun[min(self.begun)]
+        return own
+
+
+class EndsAreAsAsked(KeyedInvariant[Wishes]):
+    """An application that asks for a commit means everything since the beginning of the transaction. If a late or
+    repeated request ends the next transaction, half of that one is committed. If the application receives the answer
+    that its transaction is committed, and it was aborted, the application continues as if its work were done.
+
+    Example: the answer to EndTxn of transaction 1 of app-1 is lost, and the producer sends EndTxn again. Transaction 2
+    has begun when the request arrives, and broker-1 records PrepareCommit for it. Or the answer to app-1 confirms its
+    commit, and the coordinator's decision was an abort. Or the timeout of a transaction aborted its first records, and
+    app-1 commits the rest. The coordinator may abort a transaction at any time before its application asks for an end.
+    """
+
+    id = "T12"
+    title = "A transaction is committed only at the request of its application, as a whole, and its end is as answered"
+    source = "KIP-890, part 2; KAFKA-17754; Jepsen's report on bufstream 0.1.0"
+    tested_when = "a coordinator decides to commit, or an application receives the answer to its request for an end"
+    route = PRODUCER_ID
+    of_transactions = True
+    types = (BeginInvoke, EndInvoke, EndReturn, TxnState, TxnLoad)
+    exemptions = {
+        "epoch-shared": (
+            "Below transaction.version 2 all transactions of a producer have the same epoch, so a late EndTxn of an "
+            "earlier transaction ends the open one (KAFKA-17754)."
+        )
+    }
+    unseen = ("transactions of producer ids whose application is not in the trace",)
+
+    def initial(self, key: str, profile: Profile) -> Wishes:
+        return Wishes(key)
+
+    def step(self, state: Wishes, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is BeginInvoke:
+            own = state.noted(body.producer_epoch)
+            if own.asked is not None:
+                state.before.append((own.asked.producer_epoch, own.asked.commit))
+                del state.before[:-REMEMBERED]
+            own.version, own.times, own.asked = body.version, own.times + 1, None
+        elif kind is EndInvoke:
+            state.noted(body.producer_epoch).asked = Asked(body.producer_epoch, body.commit, witness(event))
+        elif kind is EndReturn:
+            return self._told(state, event, body) if body.asked else NOTHING
+        elif kind is TxnState:
+            if body.to_state in ("CompleteCommit", "CompleteAbort"):
+                state.completed = True
+            if body.to_state in DECISIONS and str(body.producer_id) == state.key:
+                return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)
+        else:
+            for each in body.transactions.values() if body.loaded else ():
+                if str(each.producer_id) == state.key and each.state in DECISIONS:
+                    return self._decided(state, event, each.producer_epoch, DECISIONS[each.state], each.client_version)
+        return NOTHING
+
+    def _decided(self, state: Wishes, event: Stamped, epoch: int, commits: bool, version: int) -> Emissions:
+        data_epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
+        last = state.fates[-1] if state.fates else None
+        known = state.fates if version >= EPOCH_BUMP else state.fates[-1:]  # below that transactions share an epoch
+        if type(event.body) is TxnLoad and any(
+            (each.data_epoch, each.commits) == (data_epoch, commits) for each in known
+        ):
+            asked = state.known(data_epoch).asked
+            if version >= EPOCH_BUMP or not state.completed or asked is None or asked.commit != commits:
+                return NOTHING  # a decision that is known, as another coordinator has read it
+            # That one is complete: its former coordinator did not live to say that it decided the next one, too.
+        state.completed = False
+        state.fates.append(Fate(data_epoch, commits, witness(event), state.known(data_epoch).times))
+        del state.fates[:-REMEMBERED]
+        if not commits or not state.begun:
+            return NOTHING
+        state.tested += 1
+        asked = state.known(data_epoch).asked
+        if asked is not None and asked.commit:
+            return self._in_parts(state, event, last, state.fates[-1], version)
+        sentence = (
+            f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {data_epoch}, "
+            + (
+                "which its application had asked to abort"
+                if asked is not None
+                else "without a request of its application"
+            )
+        )
+        by = None if asked is None else asked.by
+        if version < EPOCH_BUMP and (data_epoch, True) in state.before:
+            return self.excused("epoch-shared", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+    def _in_parts(self, state: Wishes, event: Stamped, last: Fate | None, new: Fate, version: int) -> Emissions:
+        """What a transaction had until it was aborted does not come back with what it has had since."""
+        if last is None or last.commits or (last.data_epoch, last.begins) != (new.data_epoch, new.begins):
+            return NOTHING
+        sentence = (
+            f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {new.data_epoch}, which "
+            "had been aborted since its application began it"
+        )
+        if version < EPOCH_BUMP and (new.data_epoch, False) in state.before:
+            return self.excused("epoch-shared", state.key, sentence, last.by, event)
+        return self.violated(state.key, sentence, last.by, event)
+
+    def _told(self, state: Wishes, event: Stamped, body: EndReturn) -> Emissions:
+        if body.outcome == "unknown":
+            return NOTHING
+        # Below transaction.version 2 the one before had the same epoch.
+        begun = state.begun.get(body.producer_epoch)
+        shared = begun is not None and begun.version < EPOCH_BUMP
+        own = [each for each in state.fates if not shared or begun is None or each.begins == begun.times]
+        fate = next((each for each in reversed(own) if each.data_epoch == body.producer_epoch), None)
+        told = (
+            f"{event.node} was informed that its transaction (producer id {state.key}, epoch {body.producer_epoch}) is "
+        )
+        if body.outcome == "ok":
+            state.tested += 1
+            if fate is not None and fate.commits == body.commit:
+                return NOTHING
+            was = (
+                "no coordinator had decided that"
+                if fate is None
+                else f"the decision was that it is {_kind(fate.commits)}"
+            )
+            by = None if fate is None else fate.by
+            return self.violated(state.key, f"{told}{_kind(body.commit)}; {was}", by, event)
+        if body.commit and fate is not None and fate.commits:
+            state.tested += 1
+            return self.violated(state.key, f"{told}certainly not committed, and it was", fate.by, event)
+        return NOTHING

@@ -1,0 +1,213 @@
+"""What transaction coordinators do with a transactional id: T11 and T13."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.transaction_coordinator.transaction_state import PREVIOUS
+from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.loss import LOSS, UNCLEAN
+from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
+
+MAX_EPOCH = 0x7FFF
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """What a record of the transaction log has made of a transactional id. ``offset``: of the record;
+    ``coordinator_epoch``: of who told of it."""
+
+    state: str
+    producer_id: int
+    producer_epoch: int
+    partitions: tuple[str, ...]
+    offset: int
+    coordinator_epoch: int
+    by: Witness
+
+
+class Ids(State):
+    """``steps``: transactional id -> the newest step that is known. ``doubtful``: ids of which an unclean election may
+    have taken that."""
+
+    steps: dict[str, Step] = {}
+    doubtful: set[str] = set()
+
+
+def _said(state: str, producer_id: int, epoch: int) -> str:
+    return f"{state} (producer id {producer_id}, epoch {epoch})"
+
+
+class StatesFollowTheRule(KeyedInvariant[Ids]):
+    """A decided transaction must reach its end under every coordinator, and a fenced producer must stay fenced. Both
+    depend on the steps of a transactional id: each step follows from the previous one, even across coordinators.
+
+    Example: broker-1 records PrepareCommit for app-1 at offset 17 of __transaction_state-3 and crashes. Broker-2, which
+    has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3.
+    """
+
+    id = "T11"
+    title = "The states of a transactional id follow the rules, a decision is permanent, and epochs only rise"
+    source = "Kafka's TransactionState, TransactionMetadata.completeTransitionTo; KAFKA-9600; KAFKA-10080; KAFKA-16352"
+    tested_when = "a coordinator changes the state of a transactional id whose earlier state is known, or loads it"
+    route = PARTITION
+    of_transactions = True
+    types = (TxnState, TxnLoad, PartChange)
+    exemptions = {"unclean-election": UNCLEAN}
+    unseen = (
+        "ids that a coordinator does not find in its log: an expired id is legitimately absent",
+        "steps whose coordinator crashed before it recorded them, except the last one before a load",
+        "whether a step may be gone from the log of a later coordinator: P4 judges what its leader lacks",
+        "coordinator epochs: P1 and P15 judge those of the log, T4 those of markers",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Ids:
+        return Ids(key)
+
+    def step(self, state: Ids, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is TxnState:
+            return self._moved(state, event, body) if body.tp == state.key else NOTHING
+        if type(body) is PartChange:
+            if body.cause == "unclean":
+                state.doubtful = set(state.steps)
+            return NOTHING
+        assert type(body) is TxnLoad
+        if body.tp != state.key or not body.loaded:
+            return NOTHING
+        for transactional_id, found in body.transactions.items():
+            if wrong := self._loaded(state, event, (body.end, body.coordinator_epoch), transactional_id, found):
+                return wrong
+        return NOTHING
+
+    def _moved(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
+        known = state.steps.get(body.transactional_id)
+        if known is not None and known.offset >= body.log_offset and body.transactional_id not in state.doubtful:
+            if body.coordinator_epoch <= known.coordinator_epoch:
+                return NOTHING  # a coordinator that is replaced learns late of what its successor has read
+            known = None  # a log that was lost begins anew
+        new = Step(
+            *(body.to_state, body.producer_id, body.producer_epoch, tuple(sorted(body.partitions))),
+            *(body.log_offset, body.coordinator_epoch, witness(event)),
+        )
+        if body.to_state == "Dead":
+            state.steps.pop(body.transactional_id, None)
+        else:
+            state.steps[body.transactional_id] = new
+        if known is None:
+            return NOTHING
+        state.tested += 1
+        why = _wrong(known, new, body.client_version)
+        if not why and body.from_state != known.state:
+            why = f"took it from {body.from_state}"
+        if not why:
+            state.doubtful.discard(body.transactional_id)
+            return NOTHING
+        return self._violation(state, event, body.transactional_id, known, new, why)
+
+    def _loaded(
+        self, state: Ids, event: Stamped, log: tuple[int, int], transactional_id: str, found: TxnLoaded
+    ) -> Emissions:
+        """The log as a new coordinator has read it has the last step that is known, or the next one, too. ``log``: its
+        end, and the leader epoch."""
+        end, epoch = log
+        known = state.steps.get(transactional_id)
+        if known is not None and known.offset >= end and transactional_id not in state.doubtful:
+            return NOTHING  # who read it had not the end of the log, and does not coordinate by now
+        partitions = tuple(sorted(found.partitions))
+        new = Step(found.state, found.producer_id, found.producer_epoch, partitions, end - 1, epoch, witness(event))
+        state.steps[transactional_id] = new
+        if known is None:
+            return NOTHING
+        state.tested += 1
+        same = (known.state, known.producer_id, known.producer_epoch) == (
+            new.state,
+            new.producer_id,
+            new.producer_epoch,
+        )
+        why = "" if same else _wrong(known, new, found.client_version)
+        return self._violation(state, event, transactional_id, known, new, why) if why else NOTHING
+
+    def _violation(
+        self, state: Ids, event: Stamped, transactional_id: str, known: Step, new: Step, why: str
+    ) -> Emissions:
+        sentence = (
+            f"{event.node} has {transactional_id} in {_said(new.state, new.producer_id, new.producer_epoch)} after "
+            f"{_said(known.state, known.producer_id, known.producer_epoch)}: {why}"
+        )
+        if transactional_id in state.doubtful:
+            state.doubtful.discard(transactional_id)
+            return self.excused("unclean-election", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+
+def _wrong(known: Step, new: Step, version: int) -> str:
+    """What is wrong with a step, "" if nothing is."""
+    if known.state not in PREVIOUS[new.state]:  # type: ignore[index]  # states have no other names
+        return "that state does not follow"
+    if new.producer_id == known.producer_id:
+        if new.producer_epoch < known.producer_epoch:
+            return "the epoch goes back"
+    elif new.producer_epoch != 0:
+        return "another producer id begins with epoch 0"
+    if new.state in DECISIONS:
+        risen = new.producer_epoch > known.producer_epoch or known.producer_epoch >= MAX_EPOCH - 1
+        if version >= EPOCH_BUMP and not risen:
+            return "each transaction has an epoch of its own"
+        if known.partitions != new.partitions:
+            return f"its partitions were {', '.join(known.partitions)}, and are {', '.join(new.partitions)}"
+    left = [tp for tp in known.partitions if tp not in new.partitions]
+    if new.state == known.state == "Ongoing" and left:
+        return f"{', '.join(left)} is in it no longer"
+    return ""
+
+
+class DecisionsAreCommittedFirst(LogInvariant[State]):
+    """A coordinator answers requests and sends markers according to the records in its log. If such a record is lost
+    with the coordinator, the next one may decide otherwise, and partitions receive different markers.
+
+    Example: broker-1 acts on PrepareCommit of app-1 at offset 17 of __transaction_state-3, whose high watermark is 17,
+    and answers EndTxn. It crashes, and in the log of broker-2 app-1 is Ongoing.
+    """
+
+    id = "T13"
+    title = "A coordinator acts on a new state of a transactional id only after it is committed in its log"
+    source = "KIP-98; Kafka's TransactionStateManager.appendTransactionToLog"
+    tested_when = "a coordinator acts on a state that it has written"
+    of_transactions = True
+    types = (TxnState,)
+    exemptions = LOSS
+    unseen = (
+        "uncommitted records at the end of the log on which a new coordinator acts: Kafka's does the same",
+        "the content of the record: T11 compares it with the next coordinator's load",
+        "the time of the answer to EndTxn: T12 judges the answers",
+    )
+
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
+
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is TxnState
+        if body.tp != state.key:
+            return NOTHING
+        state.tested += 1
+        committed = mirror.committed
+        sentence = (
+            f"{event.node} has {body.transactional_id} in "
+            f"{_said(body.to_state, body.producer_id, body.producer_epoch)} by offset {body.log_offset:,} of "
+            f"{state.key}"
+        )
+        if body.log_offset >= committed.end:
+            sentence += f", which no leader had committed (committed: {committed.end:,})"
+        else:
+            batch = committed.batch_at(body.log_offset)
+            if batch is None or batch.epoch == body.coordinator_epoch:
+                return NOTHING
+            sentence += f", where a batch of leader epoch {batch.epoch} is committed, not {body.coordinator_epoch}"
+        if mirror.taints:
+            return self.excused(mirror.taints[-1].rule, state.key, sentence, mirror.taints[-1].by, event)
+        return self.violated(state.key, sentence, event)

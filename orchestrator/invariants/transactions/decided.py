@@ -1,0 +1,78 @@
+"""What partitions know of the transactions that their coordinators have open, and have decided."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.trace.events import Stamped, TraceEvent, TxnLoad, TxnState
+from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+
+DECISIONS: dict[str, bool] = {"PrepareCommit": True, "PrepareAbort": False}
+"""State of a transactional id in which its transaction is decided -> whether it is committed."""
+
+REMEMBERED = 8
+"""Decisions of a producer id that are remembered."""
+
+EPOCH_BUMP = 2
+"""The transaction.version from which on each transaction has a producer epoch of its own (KIP-890)."""
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """How a transaction ends: ``producer_epoch``: of its markers. ``ends``: broker -> where its log of the partition
+    ended when that was decided. ``version``: transaction.version by which its producer goes."""
+
+    producer_epoch: int
+    commits: bool
+    version: int
+    ends: dict[str, int]
+    by: Witness
+
+
+class Producer(msgspec.Struct):
+    """One producer id, as its coordinators have it of one partition. ``epoch``: in which the partition was put into a
+    transaction last, -1 it was not; ``is_open``: nobody has decided that one so far. ``version``: of its
+    transaction.version. ``forgotten``: the newest epoch of decisions that are remembered no more, -1 there are none."""
+
+    epoch: int = -1
+    is_open: bool = False
+    version: int = 0
+    decisions: list[Decision] = []
+    forgotten: int = -1
+    by: Witness | None = None
+
+
+class Coordinated(msgspec.Struct):
+    """By producer id, of one partition."""
+
+    producers: dict[int, Producer] = {}
+
+    def take(self, key: str, event: Stamped, mirror: LogMirror) -> None:
+        """A coordinator has moved a transactional id on, or has read its log."""
+        body = event.body
+        if type(body) is TxnState:
+            if key in body.partitions:
+                self._put(event, body.producer_id, body.producer_epoch, body.to_state, body.client_version, mirror)
+        elif type(body) is TxnLoad and body.loaded:
+            for each in body.transactions.values():
+                if key in each.partitions:
+                    self._put(event, each.producer_id, each.producer_epoch, each.state, each.client_version, mirror)
+
+    def _put(self, event: Stamped, producer_id: int, epoch: int, state: str, version: int, mirror: LogMirror) -> None:
+        producer = self.producers.setdefault(producer_id, Producer())
+        producer.version = version
+        if state == "Ongoing":
+            producer.epoch, producer.is_open, producer.by = epoch, True, witness(event)
+        elif state in DECISIONS:
+            if producer.epoch < 0:  # whoever had it open did not live to say so
+                producer.epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
+            ends = {node: replica.log.end for node, replica in mirror.replicas.items()}
+            producer.is_open = False
+            producer.decisions.append(Decision(epoch, DECISIONS[state], version, ends, witness(event)))
+            for each in producer.decisions[:-REMEMBERED]:
+                producer.forgotten = max(producer.forgotten, each.producer_epoch)
+            del producer.decisions[:-REMEMBERED]
+
+
+COORDINATED: tuple[type[TraceEvent], ...] = (TxnState, TxnLoad)
+"""Types of the events that say so."""

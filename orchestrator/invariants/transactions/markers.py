@@ -1,0 +1,218 @@
+"""How transactions end on a partition, and what may be written in them: T4 and T8."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.node.errors import KafkaError
+from actors.node.spec import is_recreated
+from actors.trace.events import LogAppend, Stamped, TxnLoad, TxnMarkers, TxnState
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.transactions.decided import EPOCH_BUMP, REMEMBERED, Coordinated, Decision
+
+LAST_EPOCH = 0x7FFF
+"""With it the markers of an exhausted producer id come under any circumstances."""
+CANNOT_HAVE = (KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, KafkaError.UNSUPPORTED_VERSION)
+"""Answers to a marker by which its partition has nothing of a transaction."""
+VERIFICATION = "transaction.partition.verification.enable"
+
+RECREATED = "partitions of a topic that was created again under the same name: a coordinator knows them only by name"
+
+
+class Ends(State):
+    """``coordinated``: what coordinators have decided."""
+
+    coordinated: Coordinated = msgspec.field(default_factory=Coordinated)
+
+
+def _named(producer_id: int, epoch: int) -> str:
+    return f"producer id {producer_id}, epoch {epoch}"
+
+
+def _kind(commits: bool) -> str:
+    return "commit" if commits else "abort"
+
+
+class MarkersAreAsDecided(LogInvariant[Ends]):
+    """A partition learns the end of a transaction only from its marker. A marker of the wrong kind shows aborted
+    records, or hides committed ones; a late marker ends the next transaction.
+
+    Example: the coordinator of app-1 has decided to commit the transaction of producer 7, epoch 3, and broker-1 appends
+    an abort marker of producer 7, epoch 4, to orders-0. Or a former coordinator's marker arrives after that of its
+    successor, and broker-1 appends it. Or the coordinator counts the marker of orders-0 as written, and the log of
+    orders-0 has none, so that its transaction stays open and read_committed consumers stop there. Or it sends no marker
+    to orders-0 at all, though the partition exists.
+    """
+
+    id = "T4"
+    title = "A transaction ends on each of its partitions as its coordinator decided, and not by an older coordinator"
+    source = "Kafka's ProducerAppendInfo.appendEndTxnMarker; KAFKA-10080; KIP-98; KIP-890"
+    tested_when = "a leader appends a marker, or a coordinator counts one as written or gives its partition up"
+    of_transactions = True
+    types = (TxnState, TxnLoad, TxnMarkers)
+    before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",)}
+    exemptions = {
+        "marker-of-former": (
+            "Below transaction.version 2 all transactions of a producer have the same epoch, so a late marker ends the "
+            "next transaction."
+        ),
+        "unclean-election": UNCLEAN,
+        "loss-budget": LOST,
+    }
+    unseen = (
+        RECREATED,
+        "markers written by an operator: Krift has no such tool",
+        f"a marker that comes when its producer's next {REMEMBERED} transactions of the partition are decided",
+        "markers that a leader appends again after its unclean election: T10 judges them",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Ends:
+        return Ends(key)
+
+    def before(self, state: Ends, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogAppend
+        if body.role != "leader" or not body.marker or is_recreated(state.key) or mirror.given_up == event.node:
+            return NOTHING
+        state.tested += 1
+        commits, transactions = body.marker == "commit", mirror.replica(event.node).transactions
+        producer = state.coordinated.producers.get(body.producer_id)
+        decisions = [] if producer is None else producer.decisions
+        named = f"{event.node} appended a marker ({body.marker}) of {_named(body.producer_id, body.producer_epoch)}"
+        sentence = f"{named} to {state.key} at {body.base:,}"
+        last = transactions.last_marker(body.producer_id)
+        if last is not None and body.coordinator_epoch < last.coordinator_epoch:
+            older = f", of coordinator epoch {body.coordinator_epoch} after one of {last.coordinator_epoch}"
+            return self.violated(state.key, sentence + older, event)
+        own = [each for each in decisions if each.producer_epoch == body.producer_epoch]
+        span = transactions.open.get(body.producer_id)
+        if not own:
+            if producer is not None and body.producer_epoch <= producer.forgotten:
+                late = span is not None and body.producer_epoch <= span.producer_epoch
+                if not late or producer.version < EPOCH_BUMP:
+                    return NOTHING
+            return self.violated(state.key, f"{sentence}, which no coordinator had decided", event)
+        alike = [each for each in own if each.commits == commits]
+        if not alike:
+            return self.violated(state.key, f"{sentence}; the decision was {_kind(not commits)}", own[-1].by, event)
+        if span is None:
+            return NOTHING
+        if alike[-1].version >= EPOCH_BUMP:
+            # Each transaction has an epoch of its own, which tells also for a leader that was replaced.
+            late = body.producer_epoch <= span.producer_epoch and body.producer_epoch != LAST_EPOCH
+        else:
+            late = alike[-1] is not decisions[-1]
+        return self._late(state, event, sentence, alike[-1]) if late else NOTHING
+
+    def _late(self, state: Ends, event: Stamped, sentence: str, decision: Decision) -> Emissions:
+        sentence += ", of a former transaction, which ended the one that was open"
+        if decision.version < EPOCH_BUMP:
+            return self.excused("marker-of-former", state.key, sentence, decision.by, event)
+        return self.violated(state.key, sentence, decision.by, event)
+
+    def step(self, state: Ends, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is not TxnMarkers:
+            state.coordinated.take(state.key, event, mirror)
+            return NOTHING
+        if state.key not in body.partitions or is_recreated(state.key) or mirror.removed:
+            return NOTHING
+        if body.outcome == "gone":
+            return self._given_up(state, event, body)
+        if body.outcome != "done":
+            return NOTHING
+        state.tested += 1
+        transactions, named = mirror.transactions, _named(body.producer_id, body.producer_epoch)
+        known = transactions.markers.get(body.producer_id, [])
+        if any((each.producer_epoch, each.commits) == (body.producer_epoch, body.commit) for each in known):
+            return NOTHING
+        sentence = (
+            f"{event.node} counts the marker ({_kind(body.commit)}) of {body.transactional_id} ({named}) in "
+            f"{state.key} as written; no such marker is committed there"
+        )
+        if mirror.taints:
+            return self.excused(mirror.taints[-1].rule, state.key, sentence, event, mirror.taints[-1].by)
+        return self.violated(state.key, sentence, event)
+
+    def _given_up(self, state: Ends, event: Stamped, body: TxnMarkers) -> Emissions:
+        """A coordinator counts a partition as gone that exists."""
+        if body.errors.get(state.key, 0) in CANNOT_HAVE:
+            return NOTHING
+        state.tested += 1
+        named = f"the transaction of {body.transactional_id} ({_named(body.producer_id, body.producer_epoch)})"
+        return self.violated(state.key, f"{event.node} sends no marker of {named} to {state.key}, which exists", event)
+
+
+class Writes(State):
+    """``coordinated``: what coordinators have open. ``verifies``: leaders ask them before they append."""
+
+    coordinated: Coordinated = msgspec.field(default_factory=Coordinated)
+    verifies: bool = True
+
+
+class WritesAreInOpenTransactions(LogInvariant[Writes]):
+    """A record in a transaction that is unknown to its coordinator is never decided: the last stable offset stays there
+    for ever, and no read_committed consumer reads past it.
+
+    Example: the batch of producer 7, epoch 3, was in flight to broker-1 when its transaction was aborted by the
+    timeout. The abort marker is in the log of orders-0 when the batch arrives, and broker-1 appends it. Until the
+    marker of a decided transaction is in the leader's log, a batch may still come: that marker ends it, too.
+    """
+
+    id = "T8"
+    title = "A leader appends to a transaction only while its coordinator has it open with this partition"
+    source = "KIP-890; KAFKA-14402; KAFKA-12671"
+    tested_when = "a leader appends the first batch of a transaction"
+    of_transactions = True
+    types = (TxnState, TxnLoad)
+    before_types = (LogAppend,)
+    cases = {LogAppend: ("leader",)}
+    exemptions = {
+        "unverified": (
+            f"{VERIFICATION} is off, and the producer's transaction.version is below 2: the leader does not ask the "
+            "coordinator."
+        )
+    }
+    unseen = (RECREATED,)
+
+    def initial(self, key: str, profile: Profile) -> Writes:
+        verifies = profile.setting(VERIFICATION, default=CONFIG[VERIFICATION].default)
+        return Writes(key, verifies=verifies is True)
+
+    def before(self, state: Writes, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        assert type(body) is LogAppend
+        if body.role != "leader" or not body.transactional or body.marker or is_recreated(state.key):
+            return NOTHING
+        transactions = mirror.replica(event.node).transactions
+        span = transactions.open.get(body.producer_id)
+        if span is not None and span.producer_epoch == body.producer_epoch:
+            return NOTHING
+        state.tested += 1
+        producer = state.coordinated.producers.get(body.producer_id)
+        by: Witness | None = None
+        if producer is not None and producer.epoch == body.producer_epoch:
+            if producer.is_open:
+                return NOTHING
+            decision = producer.decisions[-1]
+            marker = transactions.last_marker(body.producer_id)
+            if marker is None or marker.offset < decision.ends.get(event.node, 0):
+                return NOTHING
+            by = decision.by
+        why = "which no coordinator had open with it" if by is None else "which was decided, and whose marker is there"
+        sentence = (
+            f"{event.node} appended a batch at {body.base:,} of {state.key} in a transaction of "
+            f"{_named(body.producer_id, body.producer_epoch)}, {why}"
+        )
+        if not state.verifies and (producer is None or producer.version < EPOCH_BUMP):
+            return self.excused("unverified", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
+
+    def step(self, state: Writes, event: Stamped, mirror: LogMirror) -> Emissions:
+        state.coordinated.take(state.key, event, mirror)
+        return NOTHING

@@ -1,0 +1,139 @@
+"""That transactions come to an end on each partition: T9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.config import CONFIG
+from actors.features import KAFKA_7408
+from actors.trace.events import LogAppend, NodeDown, PartChange, PartRemove, Stamped, TxnLoad, TxnMarkers, TxnState
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
+from orchestrator.invariants.folds.routes import PRODUCER_ID
+from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.transactions.decided import DECISIONS
+
+TIMEOUT = "transaction.timeout.ms"
+COMPLETE = "complete"
+"""The obligation of what is decided; others have the names of partitions."""
+STATE_TOPIC = "__transaction_state-"
+LAST_EPOCH = 0x7FFF
+
+
+class Undecided(WindowState):
+    """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
+    brokers: those that have been heard of; lossy: partition -> rule by which a log of it has lost its end.
+    mended: whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+
+    bound_us: int = 0
+    timeout_us: int = 0
+    brokers: set[str] = set()
+    lossy: dict[str, str] = {}
+    mended: bool = False
+
+
+class TransactionsEnd(WindowInvariant[Undecided]):
+    """A read_committed consumer reads nothing beyond an open transaction, of any producer. A transaction without an end
+    stops all of them for ever.
+
+    Example: app-1 crashes, and producer 7 has an open transaction with records in orders-0. Its timeout is over, its
+    coordinator is up, so is broker-1, which leads orders-0, and no marker of producer 7 comes. Or broker-2 was elected
+    as coordinator, read PrepareCommit in its log, and sends no marker. The timeout counts from the beginning of the
+    transaction, so an application that goes on sending does not delay its end.
+    """
+
+    id = "T9"
+    title = "A transaction ends on each of its partitions, at the latest after its timeout, and is completed"
+    source = "KIP-98; KIP-664; KAFKA-7408; Kafka's TransactionCoordinator.abortTimedOutTransactions, onElection"
+    tested_when = (
+        "in a window with all brokers a leader appends the marker after a transaction's records, or a coordinator "
+        "completes a decided transaction"
+    )
+    route = PRODUCER_ID
+    of_transactions = True
+    types = (LogAppend, TxnState, TxnLoad, TxnMarkers)
+    cases = {LogAppend: ("leader",)}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    unseen = (
+        "windows without some broker: it may be the coordinator, or the leader of a partition",
+        "a marker that is lost with its leader: T4 checks that it is there when the coordinator counts it",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, PartChange, PartRemove, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Undecided:
+        bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
+        mended = profile.feature(KAFKA_7408) not in ("", "off")
+        return Undecided(key, beta_us=bound_us + timeout_us, bound_us=bound_us, timeout_us=timeout_us, mended=mended)
+
+    def hear(self, state: Undecided, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is PartChange:
+            state.brokers.update(f"broker-{replica}" for replica in body.replicas)
+            if body.cause == "unclean":
+                state.lossy[body.tp] = "unclean-election"
+        elif kind is NodeDown:
+            for tp in body.lost:
+                state.lossy.setdefault(tp, "loss-budget")
+        elif kind is PartRemove:
+            self.void(state, body.tp)
+        else:
+            return super().hear(state, event)
+        return NOTHING
+
+    def step(self, state: Undecided, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is TxnState:
+            if body.timeout_ms > 0:
+                state.timeout_us = 1000 * body.timeout_ms
+                state.beta_us = state.bound_us + state.timeout_us
+            self._moved(state, event, body.to_state, body.producer_epoch)
+        elif kind is TxnLoad:
+            for each in body.transactions.values() if body.loaded else ():
+                if str(each.producer_id) == state.key:
+                    self._moved(state, event, each.state, each.producer_epoch)
+        elif kind is TxnMarkers:
+            for tp in body.partitions if body.outcome == "gone" else ():
+                self.void(state, tp)
+        elif body.role == "leader":
+            state.brokers.add(event.node)
+            if not body.marker:
+                self.oblige(state, body.tp, event)
+            elif state.brokers <= state.core:
+                self.kept(state, body.tp)
+            else:
+                self.void(state, body.tp)
+        return self.arm(state)
+
+    def _moved(self, state: Undecided, event: Stamped, to_state: str, producer_epoch: int) -> None:
+        """What is decided has to be completed, too: until then its producer begins no other transaction. With the last
+        epoch that is told of another producer id."""
+        if to_state in DECISIONS:
+            if producer_epoch < LAST_EPOCH - 1:
+                self.oblige(state, COMPLETE, event)
+        elif state.brokers <= state.core:
+            self.kept(state, COMPLETE)
+        else:
+            self.void(state, COMPLETE)
+
+    def missed(self, state: Undecided, name: str, obligation: Obligation) -> Emissions:
+        if not state.brokers <= state.core:
+            return NOTHING
+        if name == COMPLETE:
+            sentence = f"the decided transaction of producer id {state.key} was not completed {self.within(state)}"
+            rule = next((rule for tp, rule in state.lossy.items() if tp.startswith(STATE_TOPIC)), "")
+            if rule:
+                return self.excused(rule, state.key, sentence, obligation.by, state.window)
+            return self.violated(state.key, sentence, obligation.by, state.window)
+        sentence = (
+            f"the transaction that producer id {state.key} has open in {name} did not end {self.within(state)}, its "
+            f"timeout of {state.timeout_us / 1_000_000:g} s included"
+        )
+        rule = state.lossy.get(name, "")
+        if rule and not (state.mended and rule == "unclean-election"):
+            return self.excused(rule, state.key, sentence, obligation.by, state.window)
+        return self.violated(state.key, sentence, obligation.by, state.window)

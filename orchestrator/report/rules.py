@@ -1,0 +1,69 @@
+"""Rules that excuse a break of a promise, as a reader meets them who does not know their names."""
+
+from __future__ import annotations
+
+from orchestrator.invariants.registry import INVARIANTS
+
+BECAUSE = {
+    "acks<=1": "the record was sent with acks=0 or acks=1",
+    "away": "the replica's process had ended",
+    "below-min-isr": "the ISR is smaller than min.insync.replicas",
+    "clock": "a fault changed the client's clock",
+    "consumer-refreshes": "the consumer asked for metadata first",
+    "crash": "the process ended between the write and its record in the trace",
+    "disk-loss": "disks lost commits of positions",
+    "disk-lost": "a voter's disk lost the record",
+    "epoch-bump": "the producer raised its epoch",
+    "epoch-shared": "an earlier transaction had the same epoch",
+    "fenced": "the former owner was removed from the group",
+    "fenced-static-member": "a static member had rejoined under another id",
+    "few-in-sync": "the ISR is smaller than min.insync.replicas",
+    "given-up": "the send had failed",
+    "isr-away": "replicas that were needed were away",
+    "kafka-7408": "the feature kafka-7408 lets a new leader truncate",
+    "kafka-7408-off": "the feature kafka-7408 is off",
+    "last-member": "the last member stays in the ISR",
+    "late-push": "a delayed UpdateMetadata replaced a newer one",
+    "leader-away": "the leader was away",
+    "loss-budget": "disks lost more than replication can replace",
+    "marker-of-former": "an earlier transaction had the same epoch",
+    "new-leader": "the new leader's high watermark was still behind",
+    "no-broker-epoch": "the fetches have no broker epoch",
+    "no-epoch": "the client is older than the epochs",
+    "no-idempotence": "the producer is not idempotent",
+    "no-leader-epoch": "the fetches have no leader epoch",
+    "no-producer-state": "the log has no record of the producer",
+    "not-validated": "the position could not be validated",
+    "old-peer": "a voter does not support PreVote",
+    "older-epoch-reaches": "the leader has no record of the consumer's epoch",
+    "removed-topic": "an operator removed the topic",
+    "renumbered": "the producer gave numbers of failed batches to others",
+    "silent-brokers": "several brokers did not answer",
+    "silent-nodes": "several nodes did not answer",
+    "stale-leader": "a former leader answered",
+    "static": "a static member did not rejoin in time",
+    "topic-forgotten": "an answer lacked the topic",
+    "unclean-election": "an unclean election gave up records",
+    "unclean-enabled": "unclean elections are on",
+    "unverified": "the verification of transactions is off",
+    "wiped": "a disk was wiped",
+    "zombie": "a replaced coordinator answered",
+}
+"""Name of a rule -> why it excuses a break, in a few words."""
+
+
+def because(rule: str) -> str:
+    """Why a rule excuses a break, in a few words."""
+    return BECAUSE.get(rule, rule)
+
+
+def in_full(invariant: str, rule: str) -> str:
+    """When a rule excuses a break of this promise, without a full stop, and the rule's name in docs/invariants.md."""
+    known = INVARIANTS.get(invariant)
+    meaning = known.exemptions.get(rule, "") if known is not None else ""
+    return f"{meaning.rstrip('.') or because(rule)} (rule {rule})"
+
+
+def in_short(rule: str) -> str:
+    """The same where it was told in full before."""
+    return f"{because(rule)} (rule {rule})"

@@ -1,0 +1,1 @@
+"""Transcripts of the transaction coordinator, and of what partitions do for it."""

@@ -1,0 +1,40 @@
+"""L6 for who reads committed records: an open transaction is to be waited for."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import ConsPos, CtlFault, CtlWindow
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import TransactionTrace
+
+
+@pytest.mark.parametrize(
+    ("isolation", "end", "expected"),
+    [
+        ("read_uncommitted", "", "violated"),
+        ("read_committed", "", "vacuous"),
+        ("read_committed", "abort", "vacuous"),
+        ("read_committed", "commit", "violated"),
+    ],
+)
+def test_who_has_not_polled_yet(isolation: str, end: str, expected: str) -> None:
+    """Shows that a consumer is known to read committed records before its first poll returns: in an open transaction,
+    and in an aborted one, there is nothing for it to read, in a committed one there is."""
+    run = TransactionTrace(nodes={"consumer-1": {"config": {"isolation.level": isolation}}})
+    run.lead(1, 0)
+    run.emit("consumer-1", ConsPos(TP, -1, 0, -1, "assign"))
+    run.write("a", "b")
+    run.emit("driver", CtlWindow("w", "open", ["broker-1", "consumer-1"]))
+    run.high_watermark("broker-1", 2)
+    if end == "abort":
+        run.write(epoch=4, marker="abort")
+    elif end == "commit":
+        run.write(epoch=4, marker="commit")
+    if end:
+        run.high_watermark("broker-1", 3)
+    run.wall += bound_us(Profile(), "L6")
+    run.emit("driver", CtlFault("f", "drop", "start", [], {}))
+    assert run.result("L6").status == expected

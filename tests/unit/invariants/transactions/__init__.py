@@ -1,0 +1,1 @@
+"""Transactions: T4 to T14."""

@@ -1,0 +1,151 @@
+"""Hand-written traces of transactions."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BeginInvoke,
+    EndInvoke,
+    EndReturn,
+    LogAppend,
+    Polled,
+    PollReturn,
+    TxnLoad,
+    TxnLoaded,
+    TxnMarkers,
+    TxnState,
+)
+from actors.trace.transaction_events import TransactionStateName
+from tests.unit.invariants.trace_builder import TP, TraceBuilder, hash_of
+
+STATE = "__transaction_state-0"
+APP = "app-1"
+PRODUCER = 7
+OTHER_TP = "copies-1"
+
+
+class TransactionTrace(TraceBuilder):
+    """With the verbs of transactions. The producer's id is 7, its transactional id app-1, transaction.version 2; the
+    coordinator is broker-1."""
+
+    def __init__(self, **profile: Any) -> None:
+        super().__init__(**profile)
+        self.record = -1
+
+    def write(
+        self,
+        *uids: str,
+        epoch: int = 3,
+        tp: str = TP,
+        broker: int = 1,
+        marker: Literal["", "commit", "abort"] = "",
+        coordinator_epoch: int = 0,
+        role: Literal["leader", "follower"] = "leader",
+        producer: int = PRODUCER,
+        led: int = 0,
+        sequence: int = 0,
+    ) -> str:
+        """A batch of the transaction, or a marker, at the end of a leader's log; ``led``: the leader epoch;
+        ``sequence``: number of the first record."""
+        node = node_name(broker)
+        names = [f"m{self.wall}"] if marker else list(uids)
+        log = self.logs.setdefault((tp, node), [(0, 0)])
+        base, below = log[-1]
+        log.append((base + len(names), hash_of(below, led, uids or [marker], 0)))
+        end, ph = log[-1]
+        body = LogAppend(
+            *(tp, role, base, end - 1, led, led, producer, epoch, -1 if marker else sequence, bool(marker), names),
+            ph=ph,
+            transactional=True,
+            marker=marker,
+            coordinator_epoch=coordinator_epoch if marker else -1,
+        )
+        return self.emit(node, body)
+
+    def ends(self, kind: Literal["commit", "abort"], epoch: int = 4, **where: Any) -> str:
+        """A marker comes to a leader's log."""
+        return self.write(marker=kind, epoch=epoch, **where)
+
+    def state(
+        self,
+        before: TransactionStateName,
+        after: TransactionStateName,
+        epoch: int = 3,
+        partitions: tuple[str, ...] = (TP,),
+        *,
+        offset: int = -1,
+        version: int = 2,
+        node: str = "broker-1",
+        coordinator_epoch: int = 0,
+        timeout_ms: int = 1000,
+    ) -> str:
+        """The coordinator moves app-1 on; ``offset``: of the record, the next one if not given."""
+        self.record = self.record + 1 if offset < 0 else offset
+        body = TxnState(
+            *(STATE, APP, PRODUCER, epoch, before, after, list(partitions), coordinator_epoch, self.record),
+            *(PRODUCER, epoch, version, timeout_ms, 0),
+        )
+        return self.emit(node, body)
+
+    def begins(self, epoch: int = 3, partitions: tuple[str, ...] = (TP,), **how: Any) -> str:
+        """A transaction is open with these partitions."""
+        return self.state("Empty", "Ongoing", epoch, partitions, **how)
+
+    def decides(self, commits: bool, epoch: int = 4, partitions: tuple[str, ...] = (TP,), **how: Any) -> str:
+        """It is decided, and its markers have this epoch."""
+        return self.state("Ongoing", "PrepareCommit" if commits else "PrepareAbort", epoch, partitions, **how)
+
+    def completes(self, commits: bool, epoch: int = 4, **how: Any) -> str:
+        """All its partitions know."""
+        kind: Literal["Commit", "Abort"] = "Commit" if commits else "Abort"
+        return self.state(f"Prepare{kind}", f"Complete{kind}", epoch, (), **how)  # type: ignore[arg-type]
+
+    def counted(
+        self,
+        commits: bool,
+        epoch: int = 4,
+        partitions: tuple[str, ...] = (TP,),
+        outcome: Any = "done",
+        errors: dict[str, int] | None = None,
+    ) -> str:
+        """The coordinator counts partitions as told."""
+        names = list(partitions)
+        body = TxnMarkers(STATE, APP, PRODUCER, epoch, commits, 0, 1, names, outcome, errors or {})
+        return self.emit("broker-1", body)
+
+    def loads(
+        self,
+        state: TransactionStateName,
+        epoch: int,
+        end: int,
+        partitions: tuple[str, ...] = (TP,),
+        node: str = "broker-2",
+        coordinator_epoch: int = 1,
+        version: int = 2,
+    ) -> str:
+        """Another broker has read the transaction log."""
+        loaded = {APP: TxnLoaded(state, PRODUCER, epoch, list(partitions), version)}
+        return self.emit(node, TxnLoad(STATE, coordinator_epoch, True, end, loaded))
+
+    # ---- the application ---------------------------------------------------------------------------------
+
+    def app_begins(self, number: int = 1, epoch: int = 3, version: int = 2) -> str:
+        """It begins a transaction."""
+        return self.emit("producer-1", BeginInvoke(f"b{number}", APP, number, PRODUCER, epoch, version))
+
+    def app_asks(self, commit: bool, number: int = 1, epoch: int = 3) -> str:
+        """It asks for its end."""
+        return self.emit("producer-1", EndInvoke(f"e{number}", APP, number, PRODUCER, epoch, commit))
+
+    def app_told(self, commit: bool, outcome: Any = "ok", number: int = 1, epoch: int = 3) -> str:
+        """It is told of it."""
+        body = EndReturn(f"e{number}", outcome, 0, APP, number, PRODUCER, epoch, commit, asked=True)
+        return self.emit("producer-1", body)
+
+    def reads(self, *records: tuple[int, str], isolation: int = 1, epoch: int = 0) -> str:
+        """A consumer gets records of broker-1."""
+        got = [Polled(offset, 0, uid, 0) for offset, uid in records]
+        body = PollReturn("consumer-1:1", "ok", 0, TP, -1, isolation, epoch, "broker-1", records=got)
+        return self.emit("consumer-1", body)

@@ -1,0 +1,315 @@
+"""T5 and T12: what applications are promised of a transaction as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import PartChange, PartRemove
+from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import OTHER_TP, TransactionTrace
+
+BOTH = (TP, OTHER_TP)
+
+
+def written() -> TransactionTrace:
+    """A transaction has records in two partitions."""
+    trace = TransactionTrace()
+    trace.begins(partitions=BOTH)
+    trace.write("a")
+    trace.write("b", tp=OTHER_TP)
+    return trace
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_all_or_nothing(commits: bool) -> None:
+    """Shows that T5 is held, tested by the second marker and by the completion, if both partitions end alike."""
+    trace, kind = written(), "commit" if commits else "abort"
+    trace.decides(commits, partitions=BOTH)
+    trace.ends(kind)  # type: ignore[arg-type]
+    trace.ends(kind, tp=OTHER_TP)  # type: ignore[arg-type]
+    trace.completes(commits)
+    result = trace.result("T5")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_half_of_it() -> None:
+    """Shows that markers of two kinds violate T5, with both."""
+    trace = written()
+    trace.decides(True, partitions=BOTH)
+    one = trace.ends("commit")
+    other = trace.ends("abort", tp=OTHER_TP)
+    (finding,) = trace.result("T5").violations
+    assert finding.events == [one, other]
+    assert finding.sentence == (
+        "a transaction of producer id 7, epoch 3, is committed in orders-0 and aborted in copies-1"
+    )
+
+
+def test_complete_too_early() -> None:
+    """Shows that a completion before each partition has its marker violates T5, unless the partition is gone."""
+    for outcome, status in (("again", "violated"), ("gone", "held")):
+        trace = written()
+        trace.decides(True, partitions=BOTH)
+        trace.ends("commit")
+        trace.counted(True, partitions=(OTHER_TP,), outcome=outcome)
+        trace.completes(True)
+        assert trace.result("T5").status == status
+
+
+@pytest.mark.parametrize(
+    ("commits", "replaced", "status"), [(False, True, "held"), (False, False, "violated"), (True, True, "violated")]
+)
+def test_a_partition_without_a_marker(commits: bool, replaced: bool, status: str) -> None:
+    """Shows that the log of a later leader may lack records of an aborted transaction, and needs no marker then; what
+    is committed was acknowledged, and is not to be lost."""
+    trace = written()
+    trace.ends("commit" if commits else "abort")
+    if replaced:
+        trace.emit("controller-1", PartChange(OTHER_TP, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
+    trace.decides(commits, partitions=BOTH)
+    trace.completes(commits)
+    assert trace.result("T5").status == status
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_partition_of_a_topic_that_was_removed(removed: bool) -> None:
+    """Shows that a partition need have no marker if its topic was removed, even if the name has another by now."""
+    trace = written()
+    if removed:
+        trace.emit("controller-1", PartRemove(OTHER_TP, 30, 1, "of-the-first"))
+    trace.decides(True, partitions=BOTH)
+    trace.ends("commit")
+    trace.ends("commit", tp=f"{OTHER_TP}@of-the-second")
+    trace.completes(True)
+    assert trace.result("T5").status == ("held" if removed else "violated")
+
+
+def test_a_run_without_transactions_does_not_concern_it() -> None:
+    """Shows that promises about transactions ask nothing of a run whose clients have none, as its profile says."""
+    clients = {"producer-1": {"config": {}}}
+    for ids, why in (([], "no client has transactions"), (["producer-1"], "nothing in this run tested it")):
+        result = TransactionTrace(nodes=clients, transactional=ids).result("T12")
+        assert (result.status, result.why) == ("vacuous", why)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_asked_for(commit: bool) -> None:
+    """Shows that T12 is held if the application's wish is decided, and it is told so."""
+    trace = TransactionTrace()
+    trace.app_begins()
+    trace.begins()
+    trace.app_asks(commit)
+    trace.decides(commit)
+    trace.app_told(commit)
+    result = trace.result("T12")
+    assert (result.status, result.tested) == ("held", 2 if commit else 1)
+
+
+def test_a_transaction_that_times_out() -> None:
+    """Shows that a transaction for which nobody asked may be aborted, and not committed."""
+    for commits, status in ((False, "vacuous"), (True, "violated")):
+        trace = TransactionTrace()
+        trace.app_begins()
+        trace.begins()
+        trace.decides(commits)
+        assert trace.result("T12").status == status
+
+
+def test_a_commit_in_place_of_an_abort() -> None:
+    """Shows that it violates T12."""
+    trace = TransactionTrace()
+    trace.app_begins()
+    trace.begins()
+    trace.app_asks(False)
+    trace.decides(True)
+    assert "which its application had asked to abort" in trace.result("T12").violations[0].sentence
+
+
+@pytest.mark.parametrize(("version", "status"), [(2, "violated"), (1, "excused")])
+def test_a_request_that_ends_the_next_transaction(version: int, status: str) -> None:
+    """Shows that a commit of the next transaction by a late request violates T12, and that this is excused where both
+    have one epoch."""
+    trace, next_epoch = TransactionTrace(), 4 if version == 2 else 3
+    trace.app_begins(version=version)
+    trace.begins(version=version)
+    trace.app_asks(True)
+    trace.decides(True, next_epoch, version=version)
+    trace.app_told(True)
+    trace.app_begins(2, next_epoch, version)
+    trace.state("CompleteCommit", "Ongoing", next_epoch, version=version)
+    trace.decides(True, 2 * next_epoch - 3, version=version)
+    result = trace.result("T12")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
+def test_an_application_that_is_told_otherwise() -> None:
+    """Shows that an answer other than the decision violates T12; one that is not known never does."""
+    for told, outcome, status in ((True, "ok", "violated"), (True, "unknown", "vacuous"), (False, "ok", "held")):
+        trace = TransactionTrace()
+        trace.app_begins()
+        trace.begins()
+        trace.app_asks(told)
+        trace.decides(False)
+        trace.app_told(told, outcome)
+        assert trace.result("T12").status == status
+    trace = TransactionTrace()
+    trace.app_begins()
+    trace.begins()
+    trace.app_asks(True)
+    trace.decides(True)
+    trace.app_told(True, "fail")
+    assert "certainly not committed, and it was" in trace.result("T12").violations[0].sentence
+
+
+def test_a_transaction_after_one_of_the_same_epoch() -> None:
+    """Shows that below transaction.version 2 what became of the transaction before says nothing of this one, which was
+    aborted with another epoch."""
+    trace = TransactionTrace()
+    trace.app_begins(version=1)
+    trace.begins(version=1)
+    trace.app_asks(True)
+    trace.decides(True, 3, version=1)
+    trace.app_told(True)
+    trace.app_begins(2, 3, 1)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1)
+    trace.app_asks(True, 2)
+    trace.decides(False, 4, version=1)
+    trace.app_told(True, "fail", 2)
+    assert trace.result("T12").status == "held"
+
+
+def test_an_answer_after_the_successor_has_begun() -> None:
+    """Shows that a process that stood still is rightly told of its commit when another one, which has taken over its
+    transactional id with the next epoch, has begun a transaction."""
+    trace = TransactionTrace()
+    trace.app_begins(version=1)
+    trace.begins(version=1)
+    trace.app_asks(True)
+    trace.decides(True, 3, version=1)
+    trace.app_begins(2, 4, 1)
+    trace.app_told(True)
+    result = trace.result("T12")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("zombie", ["asks", "begins"])
+def test_a_former_process_that_goes_on(version: int, zombie: str) -> None:
+    """Shows that what a process does which was replaced counts for its own epoch alone: the commit that its successor
+    asked for is one without an excuse."""
+    trace, bump = TransactionTrace(), version - 1
+    trace.app_begins(epoch=3, version=version)
+    trace.app_begins(2, 5, version)
+    trace.begins(5, version=version)
+    trace.app_asks(True, 2, 5)
+    trace.decides(True, 5 + bump, version=version)
+    trace.app_begins(3, 5 + bump, version)
+    trace.state("CompleteCommit", "Ongoing", 5 + bump, version=version)
+    trace.app_asks(True, 3, 5 + bump)
+    if zombie == "asks":
+        trace.app_asks(False, 1, 3)
+    else:
+        trace.app_begins(4, 3, version)
+    trace.decides(True, 5 + 2 * bump, version=version)
+    result = trace.result("T12")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_the_rest_of_a_transaction_that_was_aborted(asked_before: bool) -> None:
+    """Shows that the commit of what an application sent after the abort of its transaction violates T12. It is excused
+    where an earlier request for an abort may have come late, of a producer with one epoch for all its transactions."""
+    trace = TransactionTrace()
+    trace.app_begins(version=1)
+    if asked_before:
+        trace.app_asks(False)
+        trace.app_begins(2, 3, 1)
+    trace.begins(version=1)
+    trace.decides(False, 3, version=1)
+    trace.state("PrepareAbort", "CompleteAbort", 3, (), version=1)
+    trace.state("CompleteAbort", "Ongoing", 3, version=1)
+    trace.app_asks(True, 2)
+    trace.decides(True, 3, version=1)
+    result = trace.result("T12")
+    assert (bool(result.violated), bool(result.excused)) == (not asked_before, asked_before)
+
+
+@pytest.mark.parametrize(("reason", "status"), [("last-stable-offset", "held"), ("diverge", "violated")])
+def test_a_marker_of_a_former_transaction_that_is_appended_again(reason: str, status: str) -> None:
+    """Shows that a marker which a leader has cut off and appends again says nothing of the present transaction, whose
+    producer epoch it has; and that one of another origin does."""
+    trace = TransactionTrace(features={"kafka-7408": "seed"})
+    trace.begins(4)
+    trace.write("a", epoch=4)
+    trace.truncate("broker-1", 0, reason=reason)
+    trace.ends("commit", 4)
+    trace.change(1, 1, isr=(1,), cause="alter-isr", partition_epoch=2)
+    trace.decides(False, 5)
+    trace.ends("abort", 5)
+    trace.completes(False, 5)
+    assert trace.result("T5").status == status
+
+
+def test_a_marker_after_a_leader_is_in_order_again() -> None:
+    """Shows that T5 looks at markers again once the controller knows of the cut."""
+    trace = TransactionTrace(features={"kafka-7408": "seed"})
+    trace.begins(4)
+    trace.write("a", epoch=4)
+    trace.truncate("broker-1", 0, reason="last-stable-offset")
+    trace.change(1, 1, isr=(1,), cause="alter-isr", partition_epoch=2)
+    trace.ends("commit", 5)
+    trace.decides(False, 5)
+    trace.completes(False, 5)
+    assert trace.result("T5").status == "violated"
+
+
+def test_an_older_decision_that_is_read_again() -> None:
+    """Shows that T12 takes a decision that it knows for that, also when a coordinator reads it after a newer one: it
+    was elected uncleanly."""
+    trace = TransactionTrace()
+    trace.app_begins()
+    trace.begins()
+    trace.app_asks(True)
+    trace.decides(True)
+    trace.app_told(True)
+    trace.app_begins(2, 4)
+    trace.state("CompleteCommit", "Ongoing", 4)
+    trace.app_asks(True, 2, 4)
+    trace.decides(True, 5)
+    trace.loads("PrepareCommit", 4, 2)
+    assert trace.result("T12").status == "held"
+
+
+@pytest.mark.parametrize(("led", "status"), [(0, "held"), (1, "violated")])
+def test_a_leader_that_has_been_replaced(led: int, status: str) -> None:
+    """Shows that T5 does not count what a leader appends that has been replaced and does not know: a late marker of the
+    transaction before. One that leads is judged by it."""
+    trace = TransactionTrace()
+    trace.begins(partitions=BOTH)
+    trace.change(2, 1, cause="unclean", isr=(2,))
+    trace.write("a", led=led)
+    trace.write("b", tp=OTHER_TP)
+    trace.ends("commit", led=led)
+    trace.ends("abort", tp=OTHER_TP)
+    trace.ends("abort", led=1, broker=2)
+    assert trace.result("T5").status == status
+
+
+@pytest.mark.parametrize(("completed", "status"), [(True, "held"), (False, "violated")])
+def test_a_decision_of_which_only_the_next_coordinator_tells(completed: bool, status: str) -> None:
+    """Shows that T12 takes a decision that a coordinator reads for one of the transaction that is open, if the one
+    before, of the same epoch, is complete."""
+    trace = TransactionTrace()
+    trace.app_begins(version=1)
+    trace.begins(version=1)
+    trace.app_asks(True)
+    trace.decides(True, 3, version=1)
+    trace.app_told(True)
+    if completed:
+        trace.completes(True, 3, version=1)
+    trace.app_begins(2, 3, 1)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1)
+    trace.app_asks(True, 2)
+    trace.loads("PrepareCommit", 3, 3, version=1)
+    trace.app_told(True, number=2)
+    assert trace.result("T12").status == status

@@ -1,0 +1,166 @@
+"""T9, T11 and T13: what transaction coordinators do with a transactional id."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import CtlPhase, NodeDown
+from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
+
+BROKERS = ("broker-1", "broker-2", "broker-3")
+
+
+def test_states_by_the_rule() -> None:
+    """Shows that T11 is held, tested by each step but the first, and over a failover that finds the last one."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.loads("PrepareCommit", 4, 2)
+    trace.state("PrepareCommit", "CompleteCommit", 4, (), node="broker-2", coordinator_epoch=1)
+    trace.state("CompleteCommit", "Ongoing", 4, node="broker-2", coordinator_epoch=1)
+    result = trace.result("T11")
+    assert (result.status, result.tested) == ("held", 4)
+
+
+def test_a_decision_that_is_changed() -> None:
+    """Shows that a new coordinator which finds another decision violates T11."""
+    trace = TransactionTrace()
+    trace.begins()
+    decided = trace.decides(True)
+    loaded = trace.loads("PrepareAbort", 4, 2)
+    (finding,) = trace.result("T11").violations
+    assert finding.events == [decided, loaded]
+    assert finding.sentence == (
+        "broker-2 has app-1 in PrepareAbort (producer id 7, epoch 4) after PrepareCommit (producer id 7, epoch 4): "
+        "that state does not follow"
+    )
+
+
+def test_who_read_the_log_too_early() -> None:
+    """Shows that a coordinator which has not read the last step is not judged by it."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.loads("Ongoing", 3, 1)
+    assert trace.result("T11").violated == 0
+
+
+@pytest.mark.parametrize(("coordinator_epoch", "tested"), [(0, 1), (1, 2)])
+def test_a_log_that_was_lost_begins_anew(coordinator_epoch: int, tested: int) -> None:
+    """Shows that what a later coordinator writes where a step was that its log lost begins anew: P4 judges the loss. Of
+    the same coordinator it is a word that comes late."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.state("Empty", "Ongoing", 0, offset=0, node="broker-2", coordinator_epoch=coordinator_epoch)
+    trace.state("Ongoing", "PrepareCommit", 1, offset=1, node="broker-2", coordinator_epoch=coordinator_epoch)
+    result = trace.result("T11")
+    assert (result.violated, result.tested) == (0, tested)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "partitions", "why"),
+    [
+        (2, ("orders-0",), "the epoch goes back"),
+        (3, ("orders-0",), "each transaction has an epoch of its own"),
+        (4, (OTHER_TP,), "its partitions were orders-0, and are copies-1"),
+    ],
+)
+def test_a_decision_of_another_transaction(epoch: int, partitions: tuple[str, ...], why: str) -> None:
+    """Shows that a decision has the partitions that were in the transaction, and the next epoch."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True, epoch, partitions)
+    assert trace.result("T11").violations[0].sentence.endswith(why)
+
+
+def test_a_partition_that_leaves() -> None:
+    """Shows that an open transaction has all the partitions that it had."""
+    trace = TransactionTrace()
+    trace.begins(partitions=("orders-0", OTHER_TP))
+    trace.state("Ongoing", "Ongoing", 3, ("orders-0",))
+    assert trace.result("T11").violations[0].sentence.endswith("copies-1 is in it no longer")
+
+
+def test_a_step_that_is_committed() -> None:
+    """Shows that T13 is held if the record of a step is committed when its coordinator goes by it, and violated if it
+    is not."""
+    for committed in (True, False):
+        trace = TransactionTrace()
+        trace.append("broker-1", "r0", tp=STATE)
+        if committed:
+            trace.high_watermark("broker-1", 1, tp=STATE)
+        trace.begins(offset=0)
+        result = trace.result("T13")
+        assert (result.status, result.tested) == ("held" if committed else "violated", 1)
+    assert result.violations[0].sentence == (
+        "broker-1 has app-1 in Ongoing (producer id 7, epoch 3) by offset 0 of __transaction_state-0, which no leader "
+        "had committed (committed: 0)"
+    )
+
+
+def opened(**fields: int) -> TransactionTrace:
+    """A transaction has records in orders-0, in a window with all brokers."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.window("open", *BROKERS)
+    trace.begins(**fields)
+    trace.write("a")
+    return trace
+
+
+def later(trace: TransactionTrace, seconds: int) -> None:
+    """So much later something happens that is about nobody."""
+    trace.wall += seconds * 1_000_000
+    trace.emit("driver", CtlPhase("running"))
+
+
+def test_a_transaction_that_ends() -> None:
+    """Shows that T9 is held, tested by its marker and its completion."""
+    trace = opened()
+    later(trace, 2)
+    trace.decides(False)
+    trace.ends("abort")
+    trace.completes(False)
+    result = trace.result("T9")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_a_transaction_that_nobody_ends() -> None:
+    """Shows that no marker within the bound violates T9; a shorter window than that is no test."""
+    trace = opened()
+    later(trace, 600)
+    (finding,) = trace.result("T9").violations
+    assert finding.sentence.startswith("the transaction that producer id 7 has open in orders-0 did not end within")
+    trace = opened()
+    later(trace, 1)
+    trace.window("close")
+    later(trace, 600)
+    assert (trace.result("T9").status, trace.result("T9").tested) == ("vacuous", 0)
+
+
+def test_a_decision_that_is_not_completed() -> None:
+    """Shows that a coordinator which goes on telling partitions for ever violates T9."""
+    trace = opened()
+    trace.decides(True)
+    trace.ends("commit")
+    later(trace, 600)
+    assert (
+        trace.result("T9")
+        .violations[0]
+        .sentence.startswith("the decided transaction of producer id 7 was not completed")
+    )
+
+
+def test_what_excuses_a_transaction_that_stays_open() -> None:
+    """Shows that T9 excuses it where the end of the partition's log was lost, or given up by an unclean election."""
+    trace = opened()
+    trace.emit("broker-1", NodeDown("lossy", lost={"orders-0": 1}))
+    later(trace, 600)
+    result = trace.result("T9")
+    assert (result.violated, result.excused) == (0, {"loss-budget": 1})
+    trace = opened()
+    trace.change(2, 1, isr=(2,), cause="unclean")
+    later(trace, 600)
+    result = trace.result("T9")
+    assert (result.violated, result.excused) == (0, {"unclean-election": 1})

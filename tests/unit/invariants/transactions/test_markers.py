@@ -1,0 +1,179 @@
+"""T4 and T8: how transactions end on a partition, and what is written in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import TransactionTrace
+
+
+def ended(commits: bool, marker: str, **how: int) -> TransactionTrace:
+    """A transaction was decided, and a marker came."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a")
+    trace.decides(commits)
+    trace.ends(marker, **how)  # type: ignore[arg-type]
+    return trace
+
+
+@pytest.mark.parametrize(("commits", "marker"), [(True, "commit"), (False, "abort")])
+def test_a_marker_that_was_decided(commits: bool, marker: str) -> None:
+    """Shows that T4 is held, tested by the marker, if it is of the kind and the epoch that were decided."""
+    result = ended(commits, marker).result("T4")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+@pytest.mark.parametrize(("commits", "marker"), [(True, "abort"), (False, "commit")])
+def test_a_marker_of_the_other_kind(commits: bool, marker: str) -> None:
+    """Shows that a marker which says the opposite of the decision violates T4."""
+    (finding,) = ended(commits, marker).result("T4").violations
+    decided = "commit" if commits else "abort"
+    assert finding.sentence == (
+        f"broker-1 appended a marker ({marker}) of producer id 7, epoch 4 to orders-0 at 1; the decision was {decided}"
+    )
+
+
+def test_a_marker_that_nobody_had_decided() -> None:
+    """Shows that a marker before its decision violates T4, also where the decision comes later."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a")
+    trace.ends("commit")
+    trace.decides(True)
+    assert "which no coordinator had decided" in trace.result("T4").violations[0].sentence
+
+
+@pytest.mark.parametrize(("times", "behind", "status"), [(9, 0, "held"), (7, 9, "violated"), (9, 9, "violated")])
+def test_a_marker_whose_decision_is_long_ago(times: int, behind: int, status: str) -> None:
+    """Shows that T4 does not judge a marker whose decision it may have forgotten, where a leader that hung appends it
+    behind its data; one that ends a later transaction violates it."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a", epoch=3 + behind)
+    trace.decides(True)
+    for epoch in range(4, 4 + times):
+        trace.state("CompleteCommit", "Ongoing", epoch)
+        trace.decides(True, epoch + 1)
+    trace.write(marker="commit", epoch=4)
+    assert trace.result("T4").status == status
+
+
+def test_a_marker_of_a_former_coordinator() -> None:
+    """Shows that a marker of an older coordinator epoch than the last one violates T4."""
+    trace = ended(True, "commit", coordinator_epoch=2)
+    trace.ends("commit", coordinator_epoch=1)
+    assert "of coordinator epoch 1 after one of 2" in trace.result("T4").violations[0].sentence
+
+
+@pytest.mark.parametrize(("version", "status"), [(2, "violated"), (1, "excused")])
+def test_a_marker_that_ends_the_next_transaction(version: int, status: str) -> None:
+    """Shows that a late marker which ends the transaction after its own violates T4, but for producers that have one
+    epoch for all their transactions, where it is excused."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    first = 4 if version == 2 else 3
+    trace.begins(version=version)
+    trace.write("a")
+    trace.decides(True, first, version=version)
+    trace.ends("commit", first)
+    trace.state("PrepareCommit", "CompleteCommit", first, (), version=version)
+    trace.state("CompleteCommit", "Ongoing", first, version=version)
+    trace.write("b", epoch=first)
+    if version == 1:
+        trace.decides(False, first, version=version)
+    trace.ends("commit", first)
+    result = trace.result("T4")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
+@pytest.mark.parametrize(("late", "violated"), [(4, 0), (3, 1)])
+def test_a_marker_at_a_leader_that_was_replaced(late: int, violated: int) -> None:
+    """Shows that a leader which was replaced, and knows nothing of later transactions, may append the marker of the one
+    that it has open; and that this is told by the epochs."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins(2)
+    trace.decides(True, 3)
+    trace.completes(True, 3)
+    trace.state("CompleteCommit", "Ongoing", 3)
+    trace.write("a", epoch=3)
+    trace.decides(True, 4)
+    trace.completes(True, 4)
+    trace.state("CompleteCommit", "Ongoing", 4)
+    trace.decides(True, 5)
+    trace.ends("commit", late)
+    assert trace.result("T4").violated == violated
+
+
+def test_a_partition_that_is_counted_and_was_not_told() -> None:
+    """Shows that a coordinator that counts a partition whose log has no such marker, committed, violates T4."""
+    for committed in (True, False):
+        trace = ended(True, "commit")
+        if committed:
+            trace.high_watermark("broker-1", 2)
+        trace.counted(True)
+        assert trace.result("T4").status == ("held" if committed else "violated")
+
+
+def test_a_batch_in_an_open_transaction() -> None:
+    """Shows that T8 is held, tested by the first batch of a transaction, if its coordinator has it open there."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a")
+    trace.write("b")
+    result = trace.result("T8")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_batch_that_comes_before_the_marker() -> None:
+    """Shows that a batch of a decided transaction is no violation while its marker is still to come."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.decides(False)
+    trace.write("a")
+    assert trace.result("T8").status == "held"
+
+
+def test_a_batch_of_no_transaction() -> None:
+    """Shows that a batch of a transaction that no coordinator has, or not with this partition, violates T8."""
+    for partitions in ((), ("copies-1",)):
+        trace = TransactionTrace()
+        trace.lead(1)
+        if partitions:
+            trace.begins(partitions=partitions)
+        trace.write("a")
+        assert "which no coordinator had open with it" in trace.result("T8").violations[0].sentence
+
+
+@pytest.mark.parametrize(("verifies", "version", "status"), [(True, 1, "violated"), (False, 1, "excused")])
+def test_a_batch_that_comes_after_the_marker(verifies: bool, version: int, status: str) -> None:
+    """Shows that a batch behind the marker of its transaction violates T8, but where nobody asks coordinators."""
+    trace = TransactionTrace(config={"transaction.partition.verification.enable": verifies})
+    trace.lead(1)
+    trace.begins(version=version)
+    trace.write("a")
+    trace.decides(False, 3, version=version)
+    trace.ends("abort", 3)
+    trace.write("b")
+    result = trace.result("T8")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+    if status == "violated":
+        assert result.violations[0].sentence == (
+            f"broker-1 appended a batch at 2 of {TP} in a transaction of producer id 7, epoch 3, which was decided, "
+            "and whose marker is there"
+        )
+
+
+def test_a_partition_that_is_given_up_and_is_there() -> None:
+    """Shows that a coordinator which tells a partition nothing violates T4, unless the partition can have no marker."""
+    for error, status in ((0, "violated"), (6, "violated"), (43, "held")):
+        trace = ended(True, "commit")
+        trace.counted(True, outcome="gone", errors={TP: error} if error else {})
+        assert trace.result("T4").status == status

@@ -1,0 +1,145 @@
+"""T6, T7 and T14: what is seen of transactions, and when."""
+
+from __future__ import annotations
+
+from actors.trace.events import GrpCommit, GrpFetch, ReplyPartition, RpcReply
+from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
+
+OFFSETS = "__consumer_offsets-0"
+GROUP = "g"
+
+
+def ended(kind: str = "", committed: int = 0) -> TransactionTrace:
+    """A record of a transaction at 0, a marker at 1 if it has ended, a plain record behind that; ``committed``: up to
+    there."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a")
+    if kind:
+        trace.decides(kind == "commit")
+        trace.ends(kind)  # type: ignore[arg-type]
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", committed)
+    return trace
+
+
+def test_who_reads_committed_transactions() -> None:
+    """Shows that T6 is held, tested by a poll, for a record of a committed transaction, and violated for one of an
+    aborted or an open one."""
+    trace = ended("commit", 3)
+    trace.reads((0, "a"), (2, "b"))
+    result = trace.result("T6")
+    assert (result.status, result.tested) == ("held", 1)
+    for kind, words in (("abort", "an aborted transaction"), ("", "an open transaction")):
+        trace = ended(kind, 3 if kind else 2)
+        trace.reads((0, "a"))
+        (finding,) = trace.result("T6").violations
+        assert finding.sentence == f"consumer-1 got a at 0 of orders-0, which is in {words}"
+
+
+def test_who_reads_all_of_them() -> None:
+    """Shows that read_uncommitted is told everything, which tests nothing."""
+    trace = ended("abort", 3)
+    trace.reads((0, "a"), isolation=0)
+    assert trace.result("T6").status == "vacuous"
+
+
+def tells(trace: TransactionTrace, offset: int) -> str:
+    """Broker-1 tells an offset as the latest one at read_committed."""
+    told = ReplyPartition(TP, 0, offset, timestamp=-1, leader_epoch=0)
+    return trace.emit("broker-1", RpcReply("ListOffsets", 9, "client", "c", 1, -1, 1, 0, [told]))
+
+
+def test_the_last_stable_offset() -> None:
+    """Shows that T7 is held if it is where the open transaction begins, or the high watermark when the marker is below
+    that, and violated by anything else."""
+    for kind, committed, right in (("", 2, 0), ("abort", 1, 0), ("abort", 2, 2), ("commit", 3, 3)):
+        trace = ended(kind, committed)
+        tells(trace, right)
+        assert (trace.result("T7").status, trace.result("T7").tested) == ("held", 1)
+        trace = ended(kind, committed)
+        tells(trace, right + 1)
+        assert trace.result("T7").status == "violated"
+
+
+def test_a_reader_beyond_the_last_stable_offset() -> None:
+    """Shows that it violates T7, also with a record that is in no transaction."""
+    trace = ended("", 2)
+    trace.reads((1, "b"))
+    assert trace.result("T7").violations[0].sentence == (
+        "consumer-1 got offset 1 of orders-0 at read_committed from broker-1, whose log has the last stable offset 0 "
+        "(high watermark 2)"
+    )
+
+
+# ---- offsets in transactions -------------------------------------------------------------------------------
+
+
+def commits(trace: TransactionTrace, offset: int, transactional: bool) -> None:
+    """The group commits a position, outside of transactions or in that of producer 7."""
+    at = trace.log_end("broker-1", OFFSETS)
+    if transactional:
+        trace.write(f"o{at}", tp=OFFSETS)
+    else:
+        trace.append("broker-1", f"o{at}", tp=OFFSETS)
+    producer = (PRODUCER, 3) if transactional else (-1, -1)
+    body = GrpCommit(TP, GROUP, OFFSETS, 0, "m", 1, offset, 0, -1, 0, at, *producer)
+    trace.emit("broker-1", body)
+
+
+def told(trace: TransactionTrace, offset: int, stable: bool = False) -> str:
+    """What T14 has to say if the coordinator tells a position; "" nothing."""
+    entries = {TP: [offset, 0, -1]}
+    end = trace.log_end("broker-1", OFFSETS) if stable else -1
+    trace.emit("broker-1", GrpFetch(GROUP, OFFSETS, 0, 0, entries, end))
+    result = trace.result("T14")
+    assert result.tested == 1
+    return result.violations[0].sentence if result.violated else ""
+
+
+def in_transaction(marker: str = "", committed: bool = True) -> TransactionTrace:
+    """25 is committed, and then 40 in a transaction, which has ended so."""
+    trace = TransactionTrace(groups={GROUP: {"members": [], "partitions": [TP]}})
+    trace.change(1, 0)
+    end, node = 0, "broker-1"
+    trace.emit(node, _leads())
+    commits(trace, 25, False)
+    commits(trace, 40, True)
+    if marker:
+        trace.ends(marker, tp=OFFSETS)  # type: ignore[arg-type]
+    end = trace.log_end(node, OFFSETS)
+    trace.high_watermark(node, end if committed else 0, tp=OFFSETS)
+    return trace
+
+
+def _leads() -> object:
+    from actors.trace.events import PartAssume
+
+    return PartAssume(OFFSETS, "leader", 1, 0, 0, 0, 0, 0, 10, 0)
+
+
+def test_a_position_of_a_transaction() -> None:
+    """Shows that T14 is held if it is told when its transaction is committed, and the one before it until then."""
+    assert told(in_transaction("commit"), 40) == ""
+    assert told(in_transaction("abort"), 25) == ""
+    assert told(in_transaction(), 25) == ""
+
+
+def test_a_position_of_no_committed_transaction() -> None:
+    """Shows that one of an open or of an aborted transaction violates T14."""
+    assert told(in_transaction(), 40).endswith("which is 40, at 1 in a transaction that is open")
+    assert told(in_transaction("abort"), 40).endswith("which is 40, at 1 in a transaction that is aborted")
+
+
+def test_a_position_before_a_committed_transaction() -> None:
+    """Shows that it violates T14 once the marker is committed, and not before."""
+    assert told(in_transaction("commit"), 25).endswith("where a transaction is committed that has 40, at 1")
+    assert told(in_transaction("commit", committed=False), 25) == ""
+
+
+def test_who_asks_for_what_is_stable() -> None:
+    """Shows that RequireStable is told nothing while a transaction is open."""
+    assert "with RequireStable, while a transaction was open" in told(in_transaction(), 25, stable=True)
+    assert told(in_transaction("commit"), 40, stable=True) == ""
