@@ -13,6 +13,7 @@ from actors.trace.events import (
     EndReturn,
     LogAppend,
     LogTrunc,
+    NodeDown,
     PartChange,
     PartRemove,
     Stamped,
@@ -22,6 +23,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PRODUCER_ID
+from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, REMEMBERED
 
 
@@ -38,23 +40,20 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     stands: bool = True
 
 
-class First(msgspec.Struct, frozen=True, gc=False):
-    """The first batch of a transaction in a partition, and the leader epoch in which it was appended."""
-
-    leader_epoch: int
-    by: Witness
-
-
 class Whole(State):
     """The transaction that a producer id has open, or had last: ``producer_epoch``: of its data, -1 none; ``data``:
-    topic partition -> the first batch there; ``ends``: the same -> how it ended there. ``mended``: partitions whose
-    leader appends again the markers that it has cut off (``kafka-7408``), of former transactions, too. ``led``: topic
-    partition -> its newest leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
+    topic partition -> the first batch there; ``ends``: the same -> how it ended there. ``listed``: the partitions that
+    the transaction has by its coordinator. ``forgetful``: partitions of the transaction log that may have lost its
+    newest records since the transaction began -> the rule. ``mended``: partitions whose leader appends again the
+    markers that it has cut off (``kafka-7408``), of former transactions, too. ``led``: topic partition -> its newest
+    leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
 
     producer_epoch: int = -1
     complete: bool = False
-    data: dict[str, First] = {}
+    data: dict[str, Witness] = {}
     ends: dict[str, Ended] = {}
+    listed: set[str] = set()
+    forgetful: dict[str, str] = {}
     mended: dict[str, bool] = {}
     led: dict[str, tuple[int, str]] = {}
     removed: set[str] = set()
@@ -76,23 +75,21 @@ class AllOrNothing(KeyedInvariant[Whole]):
     )
     route = PRODUCER_ID
     of_transactions = True
-    types = (LogAppend, TxnState, TxnMarkers)
+    types = (LogAppend, TxnState, TxnLoad, TxnMarkers)
     cases = {LogAppend: ("leader",)}
+    exemptions = LOSS
     unseen = (
         "markers that a leader appended and lost: T4 checks that they are committed when the coordinator counts them",
         "lost records: C1 finds those that were acknowledged",
-        (
-            "a partition without a marker of an aborted transaction, if another leader epoch has begun since its "
-            "records: the log may lack them, and T9 finds a transaction that stays open"
-        ),
         "markers that a leader appends again after an unclean election: T10 checks those",
         "the kind of a marker that a leader appends which has been replaced: the log of its successor may lack it",
         "partitions of removed topics",
+        "a coordinator that completes an earlier transaction again: T11 finds that its epoch goes back",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (LogTrunc, PartChange, PartRemove)
+        return (LogTrunc, NodeDown, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> Whole:
         return Whole(key)
@@ -102,6 +99,11 @@ class AllOrNothing(KeyedInvariant[Whole]):
         if type(body) is PartChange:
             state.mended.pop(body.tp, None)
             state.led[body.tp] = max((body.leader_epoch, node_name(body.leader)), state.led.get(body.tp, (-1, "")))
+            if body.cause == "unclean":
+                state.forgetful[body.tp] = "unclean-election"
+        elif type(body) is NodeDown:
+            for tp in body.lost:
+                state.forgetful.setdefault(tp, "loss-budget")
         elif type(body) is PartRemove:
             # Its marker goes to the topic that has the name by then, if there is one.
             state.removed.add(body.tp)
@@ -120,7 +122,12 @@ class AllOrNothing(KeyedInvariant[Whole]):
             if body.marker:
                 return self._ended(state, event, body)
             if not state.complete and body.producer_epoch == state.producer_epoch:
-                state.data.setdefault(body.tp, First(body.leader_epoch, witness(event)))
+                state.data.setdefault(body.tp, witness(event))
+            return NOTHING
+        if kind is TxnLoad:
+            for each in body.transactions.values() if body.loaded else ():
+                if str(each.producer_id) == state.key:
+                    state.listed = set(each.partitions)
             return NOTHING
         if kind is TxnMarkers:
             for tp in body.partitions if body.outcome == "gone" else ():
@@ -128,8 +135,11 @@ class AllOrNothing(KeyedInvariant[Whole]):
             return NOTHING
         if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
             state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
-        elif body.to_state in ("CompleteCommit", "CompleteAbort") and not state.complete and state.data:
-            return self._completed(state, event, body)
+            state.forgetful.clear()
+        elif body.to_state in ("CompleteCommit", "CompleteAbort"):
+            earlier = str(body.producer_id) == state.key and body.producer_epoch < state.producer_epoch
+            return self._completed(state, event, body) if state.data and not (state.complete or earlier) else NOTHING
+        state.listed = set(body.partitions)
         return NOTHING
 
     def _ended(self, state: Whole, event: Stamped, body: LogAppend) -> Emissions:
@@ -159,10 +169,10 @@ class AllOrNothing(KeyedInvariant[Whole]):
         for tp, first in state.data.items():
             end = state.ends.get(tp)
             if end is None:
-                if not commits and state.led.get(tp, (-1, ""))[0] > first.leader_epoch:
-                    continue
                 sentence = f"{event.node} has {named} complete, and {tp} has no marker of it"
-                return self.violated(state.key, sentence, first.by, event)
+                if tp not in state.listed and body.tp in state.forgetful:
+                    return self.excused(state.forgetful[body.tp], state.key, sentence, first, event)
+                return self.violated(state.key, sentence, first, event)
             if end.commits != commits and end.stands:
                 sentence = f"{event.node} has {named} in {body.to_state}, and in {tp} it is {_kind(end.commits)}"
                 return self.violated(state.key, sentence, end.by, event)

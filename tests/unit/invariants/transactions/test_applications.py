@@ -6,7 +6,7 @@ import pytest
 
 from actors.trace.events import PartChange, PartRemove
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import OTHER_TP, TransactionTrace
+from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
 BOTH = (TP, OTHER_TP)
 
@@ -56,19 +56,46 @@ def test_complete_too_early() -> None:
         assert trace.result("T5").status == status
 
 
+@pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize(
-    ("commits", "replaced", "status"), [(False, True, "held"), (False, False, "violated"), (True, True, "violated")]
+    ("elected", "listed", "status"),
+    [
+        (STATE, (TP,), "excused"),
+        (STATE, BOTH, "violated"),
+        (OTHER_TP, (TP,), "violated"),
+        ("", (TP,), "violated"),
+    ],
 )
-def test_a_partition_without_a_marker(commits: bool, replaced: bool, status: str) -> None:
-    """Shows that the log of a later leader may lack records of an aborted transaction, and needs no marker then; what
-    is committed was acknowledged, and is not to be lost."""
+def test_a_partition_that_the_coordinator_forgot(
+    commits: bool, elected: str, listed: tuple[str, ...], status: str
+) -> None:
+    """Shows that T5 excuses a missing marker only in a partition that the coordinator does not know any more, and only
+    after an unclean election of the partition of the transaction log since the transaction began."""
     trace = written()
+    if elected:
+        trace.emit("controller-1", PartChange(elected, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
+    trace.decides(commits, partitions=listed)
     trace.ends("commit" if commits else "abort")
-    if replaced:
-        trace.emit("controller-1", PartChange(OTHER_TP, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
-    trace.decides(commits, partitions=BOTH)
     trace.completes(commits)
     assert trace.result("T5").status == status
+
+
+def test_an_unclean_election_before_the_transaction() -> None:
+    """Shows that it excuses nothing of a transaction that began later."""
+    trace = TransactionTrace()
+    trace.emit("controller-1", PartChange(STATE, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
+    trace.begins(partitions=BOTH)
+    trace.write("a", tp=OTHER_TP)
+    trace.decides(True, partitions=(TP,))
+    trace.completes(True)
+    assert trace.result("T5").status == "violated"
+
+
+def test_an_earlier_transaction_that_is_completed_again() -> None:
+    """Shows that T5 does not take its completion for that of the newer one."""
+    trace = written()
+    trace.state("PrepareAbort", "CompleteAbort", 2)
+    assert trace.result("T5").status == "vacuous"
 
 
 @pytest.mark.parametrize("removed", [False, True])
