@@ -8,7 +8,7 @@ import msgspec
 
 from chaos.injector import FaultOutcome
 from orchestrator.campaigns.order import SimOrder
-from orchestrator.campaigns.signature import shape, signature
+from orchestrator.campaigns.signature import first_unexpected, shape, signature
 from orchestrator.invariants.folds.conclusion import unconcerned
 from orchestrator.invariants.folds.fold import Status, profile_of
 from orchestrator.invariants.registry import INVARIANTS
@@ -62,6 +62,8 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
     hid behind what is known, "" if none."""
     verdict = run.verdict
     failed = run.detail if run.exit_code and not verdict.unexpected else ""
+    first = first_unexpected(run)
+    against = verdict.unexpected[:1] if first is None else [first.against]
     profile = profile_of(run.plan.profile())
     tallies = {
         each.id: Tally(
@@ -80,7 +82,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
         UNEXPECTED if behind else run.exit_code,
         verdict.outcome,
         shape(behind) if behind else signature(run),
-        behind or (verdict.unexpected[0] if verdict.unexpected else failed),
+        behind or "".join(against) or failed,
         verdict.digest,
         verdict.events,
         verdict.rpcs,

@@ -103,10 +103,12 @@ class SourceTally(msgspec.Struct):
 
 class PlantedTally(msgspec.Struct):
     """A defect that was planted. runs: with it; caught: of them, those in which the promise was violated by which it is
-    to be caught; caught_by: that promise, "" if this krift does not know the defect."""
+    to be caught; elsewhere: those that violated other promises alone, unexpectedly; caught_by: that promise, "" if
+    this krift does not know the defect."""
 
     runs: int = 0
     caught: int = 0
+    elsewhere: int = 0
     caught_by: str = ""
 
 
@@ -316,7 +318,9 @@ class Summary:
             if name in DEFECTS:
                 tally.caught_by = DEFECTS[name].caught_by
                 told = record.tallies.get(tally.caught_by)
-                tally.caught += told is not None and told.status == "violated"
+                caught = told is not None and told.status == "violated"
+                tally.caught += caught
+                tally.elsewhere += not caught and record.exit_code == UNEXPECTED
         if record.lost:
             self.lost.records += record.lost
             self.lost.runs += 1

@@ -30,6 +30,7 @@ TITLES_MAX = 20
 """Promises that nothing tested, with their titles, in brief."""
 
 FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
+TESTED = "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
 PROMISES, SUM, OUTCOME = "Promises", "Sum", "Outcome"
 MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, ALTHOUGH DECLARED UNTESTED"
 DOUBTFUL = (NEVER, BELIED)
@@ -92,7 +93,7 @@ def brief(report: Report) -> Iterator[Section]:
     if rows := [row for row in _promises(report) if report.invariants[row[0]].violated_runs]:
         columns = ("promise", ">violated", ">held", ">tested", "what is promised")
         told = [(name, violated, held, tested, title) for name, tested, held, violated, *_, title in rows]
-        yield Section("Promises that were violated, in how many runs", columns, told)
+        yield Section("Promises that were violated, in how many runs", columns, told, [TESTED])
     yield Section(NO_FAILURES, before=list(_failures(report)))
     if report.kept.mismatches:
         yield _mismatches(report)
@@ -196,10 +197,7 @@ def _invariants(report: Report) -> Section:
         "worst",
         "what is promised",
     )
-    before = [
-        "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
-    ]
-    return Section(PROMISES, columns, list(_promises(report)), before)
+    return Section(PROMISES, columns, list(_promises(report)), [TESTED])
 
 
 def _promises(report: Report) -> Iterator[tuple[str, ...]]:
@@ -313,6 +311,9 @@ def outcome(report: Report) -> str:
     if report.interrupted:
         return "interrupted"
     if report.exit_code == 1 and _all_caught(report):
+        if elsewhere := sum(each.elsewhere for each in report.planted.values()):
+            runs = f"{some(elsewhere, 'run')} {'violates' if elsewhere == 1 else 'violate'}"
+            return f"{_caught(report)}; {runs} other promises alone: run the same seeds without the defect"
         return f"{_caught(report)}, as planned; krift ends with 1, as promises were violated"
     word = {0: "as expected", 1: "NOT as expected", 3: "UNDECIDED", 4: "NOT CARRIED OUT"}[report.exit_code]
     return word if report.exit_code in report.exit_codes else f"{word}: {_beyond_the_runs(report)}"
@@ -367,7 +368,8 @@ def _caught(report: Report) -> str:
 
 def tone(report: Report) -> Status:
     """The status in whose colour the outcome of a campaign stands: that a planted defect was caught is good news."""
-    codes: dict[int, Status] = {0: "held", 1: "held" if _all_caught(report) else "violated"}
+    beside = any(each.elsewhere for each in report.planted.values())
+    codes: dict[int, Status] = {0: "held", 1: "held" if _all_caught(report) and not beside else "violated"}
     return codes.get(report.exit_code, "inconclusive")
 
 

@@ -74,6 +74,9 @@ def test_a_defect_that_was_missed_is_bad_news() -> None:
     """Shows that violations with a defect which nothing caught, or without one, are not as expected."""
     missed = report_of(summary_of(planted(1, 0, caught=False)))
     assert (outcome(missed), tone(missed)) == ("NOT as expected", "violated")
+    beside = report_of(summary_of(planted(1, 0), planted(2, 0, caught=False)))
+    assert outcome(beside).endswith("; 1 run violates other promises alone: run the same seeds without the defect")
+    assert tone(beside) == "violated"
     other = report_of(summary_of(planted(1, 0), failed(2, GOES_BACK)))
     assert (outcome(other), tone(other)) == ("NOT as expected", "violated")
 
