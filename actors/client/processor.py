@@ -109,7 +109,7 @@ class ProcessorNode(GroupConsumerNode):
         generation, settings = self.coordinator.joined, self.coordinator.membership.settings
         offsets, _ = self.coordinator.consumed(step, self)
         self.sent_offsets = True
-        if offsets:
+        if offsets and not ("positions-left-out" in step.defects and self.copied % 2):
             group = GroupMetadata(settings.group, generation.id, generation.member, settings.instance)
             self.session.send_offsets(step, self, offsets, group)
 
@@ -120,6 +120,8 @@ class ProcessorNode(GroupConsumerNode):
             return False
         if before == "ending" and self.session.phase in ("ready", "closed"):
             self.going_back = self.session.phase == "closed" or not self.session.committing
+            if "aborted-work-not-redone" in step.defects:
+                self.going_back = False
             self.in_transaction = 0
             self.rebalanced = self.to_end = self.sent_offsets = False
         return True

@@ -31,6 +31,20 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "aborted-work-not-redone",
+        "actors.client",
+        "T15",
+        "A processor goes on where it was after its transaction was aborted, in place of its committed position.",
+        nemesis="processors",
+    ),
+    Defect(
+        "positions-left-out",
+        "actors.client",
+        "T15",
+        "A processor commits transactions with an odd number of records without its position.",
+        nemesis="processors",
+    ),
+    Defect(
         "aborted-records-delivered",
         "actors.client",
         "T6",

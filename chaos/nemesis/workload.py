@@ -184,7 +184,8 @@ def transactional_ids_of(workload: list[Part]) -> list[str]:
 
 
 def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:
-    """Members of a group that read committed transactions, and write in transactions what they have read."""
+    """Members of a group that read committed transactions, and write in transactions what they have read; and who reads
+    that."""
     number = pick(stream(nemesis.name, seed, "workload/processors"), nemesis.workload.processors)
     found: list[Part] = []
     for each in range(number):
@@ -200,6 +201,10 @@ def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list
         _in_transactions(draw, nemesis, processor)
         _poll_again(processor)
         found.append({"consumer": processor})
+    if found:
+        # Somebody has to see the results.
+        reader: Part = {"topic": COPIES, "isolation": pick(draw, EXACTLY_ONCE), "config": client_config(timers)}
+        found.append({"consumer": reader})
     return found
 
 

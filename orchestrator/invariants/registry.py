@@ -129,6 +129,7 @@ from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
+from orchestrator.invariants.transactions.exactly_once import ExactlyOnce
 from orchestrator.invariants.transactions.markers import MarkersAreAsDecided, WritesAreInOpenTransactions
 from orchestrator.invariants.transactions.offsets import OffsetsGoWithTransactions
 from orchestrator.invariants.transactions.progress import TransactionsEnd
@@ -244,6 +245,7 @@ def _keyed() -> list[AnyFold]:
         AllOrNothing(),
         StatesFollowTheRule(),
         EndsAreAsAsked(),
+        ExactlyOnce(),
         TransactionsEnd(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),

@@ -38,6 +38,7 @@ def two_ray_nodes() -> Iterator[RayNodes]:
         yield nodes
 
 
+@pytest.mark.long
 @pytest.mark.ray
 def test_a_run_is_spread_over_a_cluster_that_was_there(two_ray_nodes: RayNodes, tmp_path: Path) -> None:
     """Shows that nodes run on both Ray nodes of a cluster joined by its address, that their logs reach the run's

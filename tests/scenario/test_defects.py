@@ -330,7 +330,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "markers-not-resumed": Proof("left-open", r"the decided transaction of producer id \d+ was not completed"),
     "offsets-at-once": Proof(
-        "copies", r"returned \d+ of orders-\d for group copier with RequireStable, while a transaction was open"
+        "copies", r"returned \d+ of orders-\d for group copier with RequireStable, while a transaction was open", (2,)
     ),
     "unclean-leader-cuts-nothing": Proof(
         "kafka-7408/undecided", r"has the transaction of producer id \d+, epoch \d+, open"
@@ -348,6 +348,8 @@ PROOFS: dict[str, Proof] = {
     "late-marker-taken": Proof("late-requests", r"of a former transaction, which ended the one that was open"),
     "former-coordinators-marker-taken": Proof("former-coordinator", r"of coordinator epoch \d+ after one of \d+"),
     "refused-markers-given-up": Proof("moved-leaders", r"sends no marker of .* to orders-\d, which exists"),
+    "aborted-work-not-redone": Proof("copies", r"has no committed output for group copier, and later ones have"),
+    "positions-left-out": Proof("copies", r"has two committed outputs for group copier: consumer-"),
     "complete-after-first-answer": Proof("transactions", r"complete, and orders-\d has no marker of it"),
     "aborted-index-of-leaders-only": Proof("rewound", r"got producer-\d:\d+ at .*, which is in an aborted transaction"),
     "aborted-index-lost-at-truncation": Proof(

@@ -1,0 +1,260 @@
+"""What applications that read, process and write exactly once are promised from end to end: T15."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.isolation import READ_COMMITTED
+from actors.trace.events import GrpCommit, NodeDown, PartChange, PollReturn, SendInvoke, Stamped, TxnState
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Emission,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
+from orchestrator.invariants.folds.routes import RUN
+from orchestrator.invariants.mirrors.loss import LOSS
+
+REMEMBERED = 1 << 13
+"""Input records of a group and partition that are remembered."""
+TRANSACTIONAL_ID = "transactional.id"
+
+
+class Parent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An input record. ``name``: group and partition."""
+
+    name: str
+    offset: int
+    uid: str
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An output on its way. ``transactional_id``: of who sent it; ``at_us``: when."""
+
+    transactional_id: str
+    at_us: int
+    by: Witness
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a reader of committed records got for an input record, and how it was sent."""
+
+    tp: str
+    offset: int
+    uid: str
+    by: Witness
+    sent: Sent
+
+
+class Inputs(msgspec.Struct):
+    """Of a group and a partition that it reads, by offset and uid. ``given``: as a member sent its output last;
+    ``visible``: the first output that a reader got."""
+
+    given: dict[tuple[int, str], Sent] = {}
+    visible: dict[tuple[int, str], Output] = {}
+
+
+class Reading(msgspec.Struct):
+    """Of a reader in one partition of outputs: since when it has read without a gap. ``end``: up to where; ``first``,
+    ``last``: group and input partition -> the lowest and the highest input offset whose output it got."""
+
+    session: str
+    end: int
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+
+
+class Lost(msgspec.Struct, frozen=True, gc=False):
+    """When the log of a partition may have lost its end, and by which rule."""
+
+    at_us: int
+    tp: str
+    rule: str
+
+
+class Processing(State):
+    """``group_of``: member that processes -> its group; ``id_of``: the same -> its transactional id. ``homes``: group,
+    or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it was read last.
+    ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> the
+    lowest and the highest offset of what a reader got without a gap."""
+
+    group_of: dict[str, str] = {}
+    id_of: dict[str, str] = {}
+    homes: dict[str, str] = {}
+    reads: dict[str, dict[str, tuple[str, int]]] = {}
+    parents: dict[str, tuple[Parent, Sent]] = {}
+    inputs: dict[str, Inputs] = {}
+    readers: dict[str, Reading] = {}
+    passed: dict[str, list[tuple[int, int]]] = {}
+    losses: list[Lost] = []
+
+
+class ExactlyOnce(KeyedInvariant[Processing]):
+    """An application reads a record, writes what it makes of it, and commits both in one transaction. Whoever reads
+    the results at read_committed finds one for each record: a second one is an order shipped twice, and a missing one
+    is an order that nobody ships.
+
+    Example: processor-1 of group copier makes producer-1:57, at 41 of orders-0, into processor-1:12, and commits.
+    Processor-2 takes orders-0 over, begins at 41 again, and commits processor-2:3. Consumer-2 gets both. Or
+    processor-1 aborts, continues at 42, and consumer-2 gets outputs of 40 and 42, and none of 41.
+    """
+
+    id = "T15"
+    title = "Each record that a group reads, processes and writes in transactions has one committed output"
+    source = "KIP-98; KIP-129; KIP-447; Jepsen's kafka workload"
+    tested_when = "a consumer at read_committed gets the output of a record"
+    route = RUN
+    of_transactions = True
+    types = (PollReturn, SendInvoke, GrpCommit, TxnState)
+    exemptions = LOSS
+    unseen = (
+        "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
+        f"A second output more than {REMEMBERED:,} records of a partition later.",
+        "What the application makes of a record: each output names its input.",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (PartChange, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Processing:
+        group_of = {
+            member: group
+            for group, each in profile.groups.items()
+            for member in each["members"]
+            if member in profile.transactional
+        }
+        id_of = {
+            member: str(profile.setting(TRANSACTIONAL_ID, member) or member)  # as the processor itself decides
+            for member in group_of
+        }
+        return Processing(key, group_of=group_of, id_of=id_of)
+
+    def hear(self, state: Processing, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            if body.cause == "unclean":
+                state.losses.append(Lost(event.wall, body.tp, "unclean-election"))
+        elif type(body) is NodeDown:
+            state.losses.extend(Lost(event.wall, tp, "loss-budget") for tp in body.lost)
+        return NOTHING
+
+    def step(self, state: Processing, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if not state.group_of:
+            return NOTHING
+        if type(body) is GrpCommit:
+            state.homes[f"group {body.group}"] = body.offsets_tp
+            return NOTHING
+        if type(body) is TxnState:
+            state.homes[body.transactional_id] = body.tp
+            return NOTHING
+        if type(body) is SendInvoke:
+            self._sent(state, event, body)
+            return NOTHING
+        if body.outcome != "ok":
+            return NOTHING
+        if event.node in state.group_of:
+            reads = state.reads.setdefault(event.node, {})
+            for record in body.records:
+                _remember(reads, record.uid, (body.tp, record.offset))
+        return self._read(state, event, body) if body.isolation == READ_COMMITTED else NOTHING
+
+    def _sent(self, state: Processing, event: Stamped, body: SendInvoke) -> None:
+        group = state.group_of.get(event.node)
+        if group is None or not isinstance(body.copy_of, str):
+            return
+        place = state.reads.get(event.node, {}).get(body.copy_of)
+        if place is None:
+            return
+        parent = Parent(f"{group} {place[0]}", place[1], body.copy_of)
+        sent = Sent(state.id_of[event.node], event.wall, witness(event))
+        _remember(state.parents, body.uid, (parent, sent))
+        inputs = state.inputs.setdefault(parent.name, Inputs())
+        _remember(inputs.given, (parent.offset, parent.uid), sent)
+
+    def _read(self, state: Processing, event: Stamped, body: PollReturn) -> Emissions:
+        reading = self._reading(state, event, body)
+        found: list[Emission] = []
+        for record in body.records:
+            parent, sent = state.parents.get(record.uid, (None, None))
+            if parent is None or sent is None:
+                continue
+            offset = parent.offset
+            reading.first.setdefault(parent.name, offset)
+            reading.last[parent.name] = max(offset, reading.last.get(parent.name, -1))
+            output = Output(body.tp, record.offset, record.uid, witness(event), sent)
+            visible, place = state.inputs[parent.name].visible, (offset, parent.uid)
+            known = visible.get(place)
+            if known is None:
+                state.tested += 1
+                _remember(visible, place, output)
+            elif (known.tp, known.offset, known.uid) != (output.tp, output.offset, output.uid):
+                group, tp = parent.name.split(" ")
+                sentence = (
+                    f"{parent.uid} at {offset:,} of {tp} has two committed outputs for group {group}: {known.uid} at "
+                    f"{known.offset:,} and {output.uid} at {output.offset:,} of {output.tp}"
+                )
+                found.extend(self._judged(state, parent, sentence, known.sent, body.tp, known.by, event))
+        return found
+
+    def _reading(self, state: Processing, event: Stamped, body: PollReturn) -> Reading:
+        """The reader, from the beginning if it goes on elsewhere than where it was."""
+        session, who = f"{event.node}/{event.incarnation}", f"{event.node} {body.tp}"
+        reading = state.readers.get(who)
+        if reading is None or reading.session != session or reading.end > body.offset:
+            reading = self._begin(state, who, session, body.offset)
+        if body.records:
+            reading.end = max(reading.end, body.records[-1].offset + 1)
+        return reading
+
+    def _begin(self, state: Processing, who: str, session: str, offset: int) -> Reading:
+        self._end(state, state.readers.pop(who, None))
+        reading = state.readers[who] = Reading(session, offset)
+        return reading
+
+    def _end(self, state: Processing, reading: Reading | None) -> None:
+        for name, first in reading.first.items() if reading is not None else ():
+            assert reading is not None
+            state.passed.setdefault(name, []).append((first, reading.last[name]))
+
+    def finish(self, state: Processing, horizon_us: int) -> Emissions:
+        found: list[Emission] = []
+        for reading in state.readers.values():
+            self._end(state, reading)
+        state.readers.clear()
+        for name, spans in state.passed.items():
+            inputs = state.inputs[name]
+            for (offset, uid), sent in inputs.given.items():
+                if (offset, uid) in inputs.visible or not any(first < offset < last for first, last in spans):
+                    continue
+                group, tp = name.split(" ")
+                sentence = f"{uid} at {offset:,} of {tp} has no committed output for group {group}, and later ones have"
+                found.extend(self._judged(state, Parent(name, offset, uid), sentence, sent, "", sent.by))
+        return found
+
+    def _judged(
+        self, state: Processing, parent: Parent, sentence: str, sent: Sent, output: str, *by: Witness | Stamped
+    ) -> Emissions:
+        """Excused if a log may have lost since the (first) output was sent what says that it was processed: that of the
+        input or the output, of the group's positions, or of the decisions on the transactions of its members."""
+        group, tp = parent.name.split(" ")
+        members = [member for member, its in state.group_of.items() if its == group]
+        homes = {state.homes.get(name, "") for name in (f"group {group}", *(state.id_of[each] for each in members))}
+        tps = {tp, output, *homes}
+        rule = next((each.rule for each in state.losses if each.tp in tps and each.at_us >= sent.at_us), "")
+        if rule:
+            return self.excused(rule, state.key, sentence, *by)
+        return self.violated(state.key, sentence, *by)
+
+
+def _remember(known: dict[Any, Any], name: Any, value: Any) -> None:
+    known[name] = value
+    if len(known) > REMEMBERED:
+        del known[next(iter(known))]

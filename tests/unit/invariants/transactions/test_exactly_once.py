@@ -1,0 +1,123 @@
+"""T15: one committed output for each record that is processed exactly once."""
+
+from __future__ import annotations
+
+import pytest
+
+from actors.trace.events import GrpCommit, PartChange, Polled, PollReturn, SendInvoke
+from tests.unit.invariants.transactions.stage import STATE, TransactionTrace
+
+ORDERS, COPIES, POSITIONS = "orders-0", "copies-0", "__consumer_offsets-0"
+GROUPS = {"copier": {"members": ["app-1", "app-2"], "partitions": [ORDERS]}}
+
+
+class Copier(TransactionTrace):
+    """A group that copies orders-0 to copies-0, record by record, and consumer-1 that reads that."""
+
+    def __init__(self) -> None:
+        super().__init__(groups=GROUPS, transactional=["app-1", "app-2"])
+        self.emit("broker-1", GrpCommit(ORDERS, "copier", POSITIONS, 0, "app-1", 0, 0))
+        self.state("Empty", "Ongoing")
+
+    def polled(self, node: str, tp: str, offset: int, *uids: str, isolation: int = 1) -> None:
+        records = [Polled(offset + at, 0, uid) for at, uid in enumerate(uids)]
+        self.emit(node, PollReturn("op", "ok", 0, tp, offset, isolation, 0, "broker-1", records=records))
+
+    def processed(self, offset: int, uid: str, output: str, node: str = "app-1") -> None:
+        """A member reads a record and sends its output."""
+        self.polled(node, ORDERS, offset, uid)
+        self.emit(node, SendInvoke(f"op-{output}", COPIES, output, -1, copy_of=uid, transactional_id="app-1"))
+
+    def elected(self, tp: str, cause: str = "unclean") -> None:
+        self.emit("controller-1", PartChange(tp, 5, 1, 2, 1, 1, [2], [1, 2, 3], cause))  # type: ignore[arg-type]
+
+
+def three(second: str = "app-1:1") -> Copier:
+    """Three records are processed; ``second``: the output of the second one that is visible."""
+    trace = Copier()
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    outputs = [uid for uid in ("app-1:0", second, "app-1:2") if uid]
+    trace.polled("consumer-1", COPIES, 7, *outputs)
+    return trace
+
+
+def test_each_has_one() -> None:
+    """Shows that T15 is held if each record has one visible output, however many readers get it, and again."""
+    trace = three()
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:1", "app-1:2")
+    trace.polled("consumer-2", COPIES, 8, "app-1:1")
+    result = trace.result("T15")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_two_outputs() -> None:
+    """Shows that a second visible output violates T15, with both."""
+    trace = three()
+    trace.processed(41, "p:1", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 10, "app-2:0")
+    (finding,) = trace.result("T15").violations
+    assert finding.sentence == (
+        "p:1 at 41 of orders-0 has two committed outputs for group copier: app-1:1 at 8 and app-2:0 at 10 of copies-0"
+    )
+
+
+def test_a_second_output_that_was_aborted() -> None:
+    """Shows that a record may be processed again, as long as nobody at read_committed sees both."""
+    trace = Copier()
+    trace.processed(40, "p:0", "app-1:0")
+    trace.processed(40, "p:0", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 9, "app-2:0")
+    trace.polled("consumer-2", COPIES, 7, "app-1:0", isolation=0)
+    assert trace.result("T15").status == "held"
+
+
+def test_a_record_at_another_offset_is_another_one() -> None:
+    """Shows that a record that stands twice in the input has an output for each."""
+    trace = three()
+    trace.processed(50, "p:1", "app-1:9")
+    trace.polled("consumer-1", COPIES, 10, "app-1:9")
+    assert trace.result("T15").status == "held"
+
+
+def test_no_output() -> None:
+    """Shows that T15 is violated at the end where a reader has passed a record without output."""
+    (finding,) = three(second="").result("T15").violations
+    assert finding.sentence == "p:1 at 41 of orders-0 has no committed output for group copier, and later ones have"
+
+
+def test_a_reader_that_goes_on_elsewhere() -> None:
+    """Shows that a reader which went back, or began anew, has passed only what it got since."""
+    trace = Copier()
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    trace.polled("consumer-1", COPIES, 9, "app-1:2")
+    trace.polled("consumer-1", COPIES, 7, "app-1:0")
+    assert trace.result("T15").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("elected", "status"),
+    [(ORDERS, "excused"), (COPIES, "excused"), (POSITIONS, "excused"), (STATE, "excused"), ("other-0", "violated")],
+)
+def test_what_an_unclean_election_excuses(elected: str, status: str) -> None:
+    """Shows that one of a partition that knows what was processed excuses a second output, and no other one does."""
+    trace = three()
+    trace.elected(elected)
+    trace.processed(41, "p:1", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 10, "app-2:0")
+    assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(("elected", "cause"), [(POSITIONS, "election"), (POSITIONS, "unclean")])
+def test_an_election_that_excuses_nothing(elected: str, cause: str) -> None:
+    """Shows that a clean election excuses nothing, nor does an unclean one before the first output was sent."""
+    trace = Copier()
+    trace.elected(elected, cause)
+    trace.processed(41, "p:1", "app-1:0")
+    if cause == "election":
+        trace.elected(elected, cause)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0")
+    trace.processed(41, "p:1", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 8, "app-2:0")
+    assert trace.result("T15").status == "violated"
