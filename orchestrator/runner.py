@@ -62,9 +62,9 @@ class Settings(msgspec.Struct, frozen=True):
     """How a command carries out its runs. ``out``: root of the run directories. ``keep``: which of them stay.
     ``address``: of a Ray cluster to use (``orchestrator.clusters.ray_address``), "" for one of our own.
     ``master``: of a Spark whose executors are to carry Ray (``orchestrator.clusters.ray_on_spark``), "" for none.
-    ``repeat``: do each run in the sim again, which tests X8, also where its scenario says nothing of that. ``warm``:
-    warm Spark up beside a live run. ``tls``, ``insecure``: of live nodes on other machines
-    (``orchestrator.clusters.security``)."""
+    ``repeat``: do each run in the sim again, which tests X8, also where its scenario says nothing of that. ``spark``:
+    judge live runs in Spark; else this process does, and no Spark is started. ``tls``, ``insecure``: of live nodes on
+    other machines (``orchestrator.clusters.security``)."""
 
     runtime: Runtime
     out: Path
@@ -72,7 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     address: str = ""
     master: str = ""
     repeat: bool = False
-    warm: bool = True
+    spark: bool = True
     tls: str | None = None
     insecure: bool = False
 
@@ -123,8 +123,9 @@ class Session:
             self.spark()
         elif self.settings.runtime == "live":
             where = f"reaching the Ray at {self.settings.address}" if self.settings.address else "starting Ray"
-            self._say(f"{where}, and Spark beside it")
-            self._begin_spark()
+            self._say(f"{where}, and Spark beside it" if self.settings.spark else where)
+            if self.settings.spark:
+                self._begin_spark()
         try:
             self._cluster.__enter__()
             if self._ahead is not None and self._ahead.failed:
@@ -149,7 +150,7 @@ class Session:
         from orchestrator.clusters.local_ray import WITHOUT_FORK_HANDLERS
 
         os.environ.update(WITHOUT_FORK_HANDLERS)
-        self._ahead = SparkAhead(_launch, _own_spark, warm_up if self.settings.warm else _as_it_is)
+        self._ahead = SparkAhead(_launch, _own_spark, warm_up)
         self._ahead.begin()
 
     def _end_spark(self) -> None:
@@ -180,7 +181,7 @@ class Session:
         """Run a plan and judge it; ``reproduce``, the command that does it again, goes into the manifest. Raises
         RunError if nothing could be recorded that is worth judging."""
         recorded = self.record(plan, reproduce, show)
-        if recorded.needs_spark:
+        if recorded.needs_spark and self.settings.spark:
             self._say("judging it in Spark")
         return self.judge(recorded)
 
@@ -227,7 +228,7 @@ class Session:
         plan, directory, manifest = recorded.plan, recorded.directory, recorded.manifest
         with recorded.hold:
             checked = recorded.checked
-            if checked is None and manifest.status == "interrupted":
+            if checked is None and (manifest.status == "interrupted" or not self.settings.spark):
                 # Whoever pressed Ctrl-C does not want to wait for Spark.
                 checked = check_in_process(directory, plan)
             elif checked is None:
@@ -291,10 +292,6 @@ def _own_spark() -> SparkSession:
     from orchestrator.engines.spark_session import QUICK, spark_session
 
     return spark_session(more=QUICK)
-
-
-def _as_it_is(spark: SparkSession) -> None:
-    """No warm-up: where the only run is over at once, it would take the cores from the check that it prepares."""
 
 
 def warm_up(spark: SparkSession) -> None:

@@ -13,6 +13,7 @@ from rich.text import Text
 from orchestrator.cli.options import runs_option
 from orchestrator.doctor import machine, software
 from orchestrator.doctor.base import Check, CheckStatus
+from orchestrator.doctor.spark import check_spark
 from orchestrator.doctor.trial import check_run
 from orchestrator.report.console import Page, page, printable
 from orchestrator.verdict import NOT_CARRIED_OUT
@@ -34,7 +35,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The findings on stdout, as one object, and nothing else.")
 def command(quick: bool, out: Path, as_json: bool) -> int:
-    """Check whether this machine is ready: its software and resources, then a tiny run in each runtime."""
+    """Check whether this machine is ready: software, resources, then a tiny run in each runtime and a Spark job."""
     shown = page(stderr=as_json)
     checks: list[Check] = []
     for look in _looks(out):
@@ -54,11 +55,12 @@ def command(quick: bool, out: Path, as_json: bool) -> int:
 
 
 def _trials() -> Iterator[Check]:
-    """A run in each runtime, at the same time: most of a live one's time is spent waiting for Ray and Spark."""
-    with ThreadPoolExecutor(1) as beside:
-        sim = beside.submit(check_run, "sim")
+    """A run in each runtime and a job of Spark's, at the same time: most of a live one's time is spent waiting."""
+    with ThreadPoolExecutor(2) as beside:
+        sim, spark = beside.submit(check_run, "sim"), beside.submit(check_spark)
         live = check_run("live")
         yield sim.result()
+        yield spark.result()
         yield live
 
 
@@ -91,7 +93,7 @@ def _conclusion(checks: Sequence[Check], quick: bool) -> str:
     counts = {status: sum(check.status == status for check in checks) for status in STYLES}
     if counts["problem"]:
         return f"not ready: {_count(counts['problem'], 'problem')}, {_count(counts['warning'], 'warning')}"
-    tried = "nothing was run (--quick)" if quick else "both runtimes were tried"
+    tried = "nothing was run (--quick)" if quick else "both runtimes and Spark were tried"
     return f"ready, {_count(counts['warning'], 'warning')}; {tried}"
 
 

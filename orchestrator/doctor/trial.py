@@ -20,11 +20,11 @@ REMEDIES: dict[Runtime, str] = {
 
 
 def check_run(runtime: Runtime, scenario: Path = TRIAL) -> Check:
-    """Carry out the smallest run and judge it: in the sim, or live with Ray, gRPC and Spark."""
+    """Carry out the smallest run and judge it in this process: in the sim, or live with Ray and gRPC."""
     name = f"a {runtime} run"
     with tempfile.TemporaryDirectory(prefix="krift-doctor-") as out:
         try:
-            with Session(Settings(runtime, Path(out), warm=False)) as session:
+            with Session(Settings(runtime, Path(out), spark=False)) as session:
                 done = session.carry_out(resolve(load_file(scenario)))
         except (KriftError, OSError) as error:
             return problem(name, str(error), REMEDIES[runtime])

@@ -11,11 +11,13 @@ import sys
 import threading
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from orchestrator.cli import doctor
-from orchestrator.doctor import machine, software, trial
+from orchestrator.doctor import machine, software, spark, trial
 from orchestrator.doctor.base import Check
+from orchestrator.version import __version__
 from tests.unit.cli.command import krift, scenario
 
 FAILS = """
@@ -60,18 +62,23 @@ def test_a_problem_makes_it_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ended.out.splitlines()[-1].startswith("not ready: 1 problem, ")
 
 
-def test_both_runtimes_are_tried_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shows that nobody waits for the sim's run and then for the live one, and that the sim's is told first."""
-    both = threading.Barrier(2, timeout=60)
+def test_both_runtimes_and_spark_are_tried_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that nobody waits for one of them before the next begins, and that the sim's is told first."""
+    all_of_them = threading.Barrier(3, timeout=60)
 
-    def tried(runtime: str) -> Check:
-        both.wait()
-        return Check(f"a {runtime} run", "ok", "carried out")
+    def tried(what: str) -> Check:
+        all_of_them.wait()
+        return Check(what, "ok", "tried out")
 
     monkeypatch.setattr(doctor, "check_run", tried)
+    monkeypatch.setattr(doctor, "check_spark", lambda: tried("Spark"))
     ended = krift("doctor", "--out", tmp_path / "runs")
-    assert [line.split()[2] for line in ended.out.splitlines() if line.endswith("carried out")] == ["sim", "live"]
-    assert ended.out.splitlines()[-1].endswith("both runtimes were tried")
+    assert [line.split()[1] for line in ended.out.splitlines() if line.endswith("tried out")] == [
+        "sim",
+        "Spark",
+        "live",
+    ]
+    assert ended.out.splitlines()[-1].endswith("both runtimes and Spark were tried")
 
 
 def test_python_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,3 +173,19 @@ def test_a_run_shows_that_it_works(tmp_path: Path) -> None:
     """Shows the sim's trial, and what is told of one whose verdict is not as expected."""
     assert trial.check_run("sim").status == "ok"
     assert_wrong(trial.check_run("sim", scenario(tmp_path, FAILS)), "problem", "T2 was to be violated")
+
+
+def test_spark_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Shows what is told where no JVM comes up."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert_wrong(
+        spark.check_spark(), "problem", f"Spark did not start: it needs Java 17 or newer, and JAVA_HOME is {tmp_path}"
+    )
+
+
+@pytest.mark.spark
+def test_spark_works() -> None:
+    """Shows a job of Spark's with a Python worker that has Krift."""
+    assert spark.check_spark() == Check(
+        "Spark", "ok", f"{pyspark.__version__} on local[2], with Krift {__version__} in its Python workers"
+    )
