@@ -48,18 +48,34 @@ class Toll(msgspec.Struct, gc=False):
     number: int = 0
 
 
+class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Offsets in [start, end) that a consumer has read without a jump, from the leader of one epoch."""
+
+    start: int
+    end: int
+    leader_epoch: int
+
+
 class Reader(msgspec.Struct):
-    """What one consumer has read without a jump: offsets in [start, end), and earlier such stretches; ``isolation``: of
-    its polls."""
+    """What one consumer has read without a jump, from the leader of one epoch: offsets in [start, end), and earlier
+    such stretches; ``isolation``: of its polls."""
 
     start: int = -1
     end: int = -1
-    earlier: list[tuple[int, int]] = []
+    leader_epoch: int = -1
+    earlier: list[Stretch] = []
     isolation: int = 0
 
-    def covers(self, offset: int) -> bool:
-        """Whether this consumer must have seen ``offset``."""
-        return self.start <= offset < self.end or any(start <= offset < end for start, end in self.earlier)
+    def jump(self, to: int) -> None:
+        """It goes on elsewhere, or with another leader."""
+        if self.end > self.start >= 0:
+            self.earlier.append(Stretch(self.start, self.end, self.leader_epoch))
+        self.start = self.end = to
+
+    def passed(self, offset: int) -> list[int]:
+        """The leader epochs in which this consumer must have seen ``offset``."""
+        stretches = [Stretch(self.start, self.end, self.leader_epoch), *self.earlier]
+        return [each.leader_epoch for each in stretches if 0 <= each.start <= offset < each.end]
 
 
 class Sends(State):
@@ -127,12 +143,9 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             state.renumbered.note(body)
         elif type(body) is PollReturn:
             if body.outcome == "ok" and body.records:
-                self._read(state, event, body)
+                self._read(state, event, body, mirror)
         elif type(body) is ConsPos:
-            reader = state.readers.setdefault(event.node, Reader())
-            if reader.end > reader.start >= 0:
-                reader.earlier.append((reader.start, reader.end))
-            reader.start = reader.end = body.new
+            state.readers.setdefault(event.node, Reader()).jump(body.new)
         elif type(body) is PartAssume:
             return self._new_leader(state, event, body, mirror) if body.role == "leader" else NOTHING
         else:
@@ -279,7 +292,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return taint.rule
         return "loss-budget" if mirror.loss_excuses(offset, state.budget) else ""
 
-    def _read(self, state: Sends, event: Stamped, body: PollReturn) -> None:
+    def _read(self, state: Sends, event: Stamped, body: PollReturn, mirror: LogMirror) -> None:
         read, unread = state.read, state.unread
         last = body.records[-1].offset
         if last >= len(read):
@@ -294,9 +307,18 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         reader = state.readers.get(event.node)
         if reader is None:
             reader = state.readers[event.node] = Reader()
+        leader_epoch = read_in(body, mirror)
         if reader.start < 0:
             reader.start = body.records[0].offset
-        reader.end, reader.isolation = max(reader.end, last + 1), body.isolation
+        elif leader_epoch != reader.leader_epoch:
+            reader.jump(reader.end)
+        reader.leader_epoch, reader.isolation = leader_epoch, body.isolation
+        reader.end = max(reader.end, last + 1)
+
+    @staticmethod
+    def _must_have_seen(reader: Reader, sent: Acknowledged, offset: int, mirror: LogMirror) -> bool:
+        """Whether a consumer read past a record: what it read before an unclean election is another log."""
+        return any(not given_up(mirror, epoch, sent.leader_epoch, offset) for epoch in reader.passed(offset))
 
     def finish(self, state: Sends, mirror: LogMirror) -> Emissions:
         found: list[Any] = []
@@ -306,7 +328,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         everything = [each for each in readers if each[1].isolation != READ_COMMITTED]
         for unread, who in ((state.unread, readers), (state.aborted, everything)):
             for offset, sent in sorted(unread.items()):
-                past = next((client for client, reader in who if reader.covers(offset)), None)
+                past = next((c for c, reader in who if self._must_have_seen(reader, sent, offset, mirror)), None)
                 if past is not None:
                     sentence = (
                         f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; "

@@ -70,6 +70,19 @@ class Reading(msgspec.Struct):
     last: dict[str, int] = {}
 
 
+class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a reader got without a gap: the lowest and the highest input offset. ``until_us``: when the log of the
+    inputs lost its end, after which an offset is another record's; -1 it did not."""
+
+    first: int
+    last: int
+    until_us: int = -1
+
+    def passes(self, offset: int, sent: Sent) -> bool:
+        """Whether the output of an input at ``offset``, that was ``sent`` then, should have been among what it got."""
+        return self.first < offset < self.last and (self.until_us < 0 or sent.at_us <= self.until_us)
+
+
 class Lost(msgspec.Struct, frozen=True, gc=False):
     """When the log of a partition may have lost its end, and by which rule."""
 
@@ -80,18 +93,19 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
 
 class Processing(State):
     """``group_of``: member that processes -> its group; ``id_of``: the same -> its transactional id. ``homes``: group,
-    or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it was read last.
-    ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> the
-    lowest and the highest offset of what a reader got without a gap."""
+    or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it
+    was read last; more than once where a poll has it more than once, of which those sent already are gone.
+    ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
+    readers got of it."""
 
     group_of: dict[str, str] = {}
     id_of: dict[str, str] = {}
     homes: dict[str, str] = {}
-    reads: dict[str, dict[str, tuple[str, int]]] = {}
+    reads: dict[str, dict[str, list[tuple[str, int]]]] = {}
     parents: dict[str, tuple[Parent, Sent]] = {}
     inputs: dict[str, Inputs] = {}
     readers: dict[str, Reading] = {}
-    passed: dict[str, list[tuple[int, int]]] = {}
+    passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
 
 
@@ -140,10 +154,20 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         body = event.body
         if type(body) is PartChange:
             if body.cause == "unclean":
-                state.losses.append(Lost(event.wall, body.tp, "unclean-election"))
+                self._lose(state, Lost(event.wall, body.tp, "unclean-election"))
         elif type(body) is NodeDown:
-            state.losses.extend(Lost(event.wall, tp, "loss-budget") for tp in body.lost)
+            for tp in body.lost:
+                self._lose(state, Lost(event.wall, tp, "loss-budget"))
         return NOTHING
+
+    @staticmethod
+    def _lose(state: Processing, lost: Lost) -> None:
+        """The log of a partition may have lost its end: the inputs that get its offsets now are others."""
+        state.losses.append(lost)
+        for reading in state.readers.values():
+            for name in [name for name in reading.first if name.endswith(f" {lost.tp}")]:
+                span = Span(reading.first.pop(name), reading.last.pop(name), lost.at_us)
+                state.passed.setdefault(name, []).append(span)
 
     def step(self, state: Processing, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -162,17 +186,21 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             return NOTHING
         if event.node in state.group_of:
             reads = state.reads.setdefault(event.node, {})
+            places: dict[str, list[tuple[str, int]]] = {}
             for record in body.records:
-                _remember(reads, record.uid, (body.tp, record.offset))
+                places.setdefault(record.uid, []).append((body.tp, record.offset))
+            for uid, where in places.items():
+                _remember(reads, uid, where)
         return self._read(state, event, body) if body.isolation == READ_COMMITTED else NOTHING
 
     def _sent(self, state: Processing, event: Stamped, body: SendInvoke) -> None:
         group = state.group_of.get(event.node)
         if group is None or not isinstance(body.copy_of, str):
             return
-        place = state.reads.get(event.node, {}).get(body.copy_of)
-        if place is None:
+        places = state.reads.get(event.node, {}).get(body.copy_of)
+        if not places:
             return
+        place = places.pop(0) if len(places) > 1 else places[0]
         parent = Parent(f"{group} {place[0]}", place[1], body.copy_of)
         sent = Sent(state.id_of[event.node], event.wall, witness(event))
         _remember(state.parents, body.uid, (parent, sent))
@@ -222,7 +250,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     def _end(self, state: Processing, reading: Reading | None) -> None:
         for name, first in reading.first.items() if reading is not None else ():
             assert reading is not None
-            state.passed.setdefault(name, []).append((first, reading.last[name]))
+            state.passed.setdefault(name, []).append(Span(first, reading.last[name]))
 
     def finish(self, state: Processing, horizon_us: int) -> Emissions:
         found: list[Emission] = []
@@ -232,7 +260,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         for name, spans in state.passed.items():
             inputs = state.inputs[name]
             for (offset, uid), sent in inputs.given.items():
-                if (offset, uid) in inputs.visible or not any(first < offset < last for first, last in spans):
+                if (offset, uid) in inputs.visible or not any(span.passes(offset, sent) for span in spans):
                     continue
                 group, tp = name.split(" ")
                 sentence = f"{uid} at {offset:,} of {tp} has no committed output for group {group}, and later ones have"

@@ -245,6 +245,29 @@ def test_a_reader_that_jumped_has_not_passed_by() -> None:
     assert both.result("C1").status == "held"
 
 
+def test_what_a_reader_got_before_an_unclean_election_was_another_log() -> None:
+    """Shows that a consumer which read past an offset before an unclean election gave that up has not passed what the
+    next leader has there, that it has if it reads on, and that a clean election makes no other log of it."""
+    for cause in ("unclean", "fence"):
+        trace = committed("a", "b", "c")
+        trace.polled("consumer-1", (0, "a"), (2, "c"), epoch=0)
+        trace.change(2, 1, cause=cause, isr=(2,))
+        if cause == "unclean":
+            trace.truncate("broker-2", 0)
+        trace.assume(2, 1)
+        if cause == "unclean":
+            for uid in ("x", "y", "z"):
+                trace.append("broker-2", uid, epoch=1)
+        trace.acked("producer-1", "y" if cause == "unclean" else "b", 1, 2, 1)
+        if cause == "fence":
+            assert trace.result("C1").violated == 1
+            continue
+        trace.emit("consumer-1", ConsPos(TP, 3, 0, 0, "truncation"))
+        assert trace.result("C1").violated == 0
+        trace.polled("consumer-1", (0, "x"), (2, "z"), broker=2, epoch=1)
+        assert trace.result("C1").violated == 1
+
+
 def test_no_acknowledgement_tests_nothing() -> None:
     """Shows that C1 is vacuous where nothing was acknowledged."""
     trace = committed("a")

@@ -80,6 +80,19 @@ def test_a_record_at_another_offset_is_another_one() -> None:
     assert trace.result("T15").status == "held"
 
 
+def test_a_record_that_a_poll_has_twice() -> None:
+    """Shows that the outputs of a record that stands twice in one poll are for the two places, in order, and that a
+    third output is one too many."""
+    trace = Copier()
+    trace.polled("app-1", ORDERS, 40, "p:0", "p:1", "p:0", "p:1")
+    for number, uid in enumerate(("p:0", "p:1", "p:0", "p:1", "p:1")):
+        trace.emit("app-1", SendInvoke("op", COPIES, f"app-1:{number}", -1, copy_of=uid, transactional_id="app-1"))
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:1", "app-1:2", "app-1:3")
+    assert trace.result("T15").status == "held"
+    trace.polled("consumer-1", COPIES, 11, "app-1:4")
+    assert trace.result("T15").violated == 1
+
+
 def test_no_output() -> None:
     """Shows that T15 is violated at the end where a reader has passed a record without output."""
     (finding,) = three(second="").result("T15").violations
@@ -120,4 +133,30 @@ def test_an_election_that_excuses_nothing(elected: str, cause: str) -> None:
     trace.polled("consumer-1", COPIES, 7, "app-1:0")
     trace.processed(41, "p:1", "app-2:0", node="app-2")
     trace.polled("consumer-1", COPIES, 8, "app-2:0")
+    assert trace.result("T15").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("elected", "cause", "status"),
+    [(ORDERS, "unclean", "held"), (ORDERS, "election", "violated"), (COPIES, "unclean", "violated")],
+)
+def test_inputs_that_an_unclean_election_replaced(elected: str, cause: str, status: str) -> None:
+    """Shows that a reader which got outputs before the inputs' log lost its end has not passed what stands there now,
+    and that no other election changes what a reader has passed."""
+    trace = Copier()
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:1", "app-1:2")
+    trace.elected(elected, cause)
+    trace.processed(41, "q:1", "app-1:3")
+    assert trace.result("T15").status == status
+
+
+def test_a_reader_that_goes_on_after_the_inputs_were_replaced() -> None:
+    """Shows that it has passed an input without output where it got later ones since."""
+    trace = Copier()
+    trace.elected(ORDERS)
+    for number in range(3):
+        trace.processed(40 + number, f"q:{number}", f"app-1:{number}")
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
     assert trace.result("T15").status == "violated"
