@@ -21,7 +21,7 @@ SOURCE_PREFIX = "krift/v1/"
 HEADER = "header"
 """Every request has it: in a Struct it is never None."""
 VERSION_MAX = 32767
-SERVERS = ("controller", "broker", "pushed-broker")
+SERVERS = ("controller", "broker", "pushed-broker", "remote-store")
 SCALARS = {
     FieldDescriptorProto.TYPE_INT32: ("int", "0"),
     FieldDescriptorProto.TYPE_INT64: ("int", "0"),

@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
-Scope = Literal["controller", "broker", "topic", "producer", "consumer", "group-consumer", "admin", "krift"]
+Scope = Literal[
+    "controller", "broker", "remote-store", "topic", "producer", "consumer", "group-consumer", "admin", "krift"
+]
 
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
@@ -453,6 +455,13 @@ CONFIG: dict[str, ConfigKey] = {
         ),
         ConfigKey(
             "krift.request.service.us", 0, ("broker", "krift"), "Modelled time that the handling of a request takes."
+        ),
+        ConfigKey(
+            "krift.remote.store.uri",
+            "",
+            ("remote-store",),
+            "Live: where the remote store keeps its objects, as pyarrow.fs has it: file:///... or s3://bucket/prefix; "
+            "empty: in its own directory of the run.",
         ),
         ConfigKey(
             "krift.os.flush.ms",

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from actors.crash_points import CrashPoint
+from actors.node.events import StoreRule
 from actors.node.spec import NodeSpec
 from actors.trace.events import AnyTraceEvent, Stamped
 from actors.trace.run_events import RuleKind
@@ -145,7 +146,7 @@ class Disarm(Action, frozen=True):
     node: str
 
 
-AnyRule = LinkRule | DiskRule | CrashPoint
+AnyRule = LinkRule | DiskRule | StoreRule | CrashPoint
 """What a live node's runtime keeps in force, over restarts too."""
 
 
@@ -157,6 +158,19 @@ class SlowDisk(Action, frozen=True):
 
 class MendDisk(Action, frozen=True):
     """End a disk rule; a Sync that is open keeps its time."""
+
+    rule: str
+    node: str
+
+
+class DegradeStore(Action, frozen=True):
+    """Put a rule of the remote store in force; it stays in force over restarts."""
+
+    rule: StoreRule
+
+
+class MendStore(Action, frozen=True):
+    """End a rule of the remote store."""
 
     rule: str
     node: str
@@ -213,6 +227,8 @@ AnyAction = (
     | Restart
     | SlowDisk
     | MendDisk
+    | DegradeStore
+    | MendStore
     | SkewClock
     | RestoreClock
     | Pause
@@ -252,6 +268,7 @@ WATCHED = frozenset(
         "cons.own",
         "link.rule",
         "disk.rule",
+        "store.rule",
         "clock.set",
         "tick",
     }

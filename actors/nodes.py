@@ -15,10 +15,12 @@ from actors.controller.controller_node import ControllerNode
 from actors.node.codec import decode
 from actors.node.contract import Node
 from actors.node.spec import Role
+from actors.remote_store.remote_store_node import RemoteStoreNode
 
 AnyNode = (
     ControllerNode
     | BrokerNode
+    | RemoteStoreNode
     | ProducerNode
     | TransactionalProducerNode
     | ConsumerNode
@@ -32,6 +34,7 @@ AnyNode = (
 NODE_TYPES: dict[Role, type[AnyNode]] = {
     "controller": ControllerNode,
     "broker": BrokerNode,
+    "remote-store": RemoteStoreNode,
     "producer": ProducerNode,
     "transactional-producer": TransactionalProducerNode,
     "consumer": ConsumerNode,

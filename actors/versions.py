@@ -20,6 +20,7 @@ BROKER_APIS = _served_by("broker")
 PUSHED_BROKER_APIS = _served_by("broker", "pushed-broker")
 """Of a broker that is told of the cluster as before KRaft (``metadata.propagation=push``)."""
 CONTROLLER_APIS = _served_by("controller")
+REMOTE_STORE_APIS = _served_by("remote-store")
 
 Ranges = dict[str, list[int]]
 """API name -> [lowest, highest]."""

@@ -21,6 +21,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     Stamped,
+    StoreRuleChange,
     TraceEvent,
 )
 from chaos.bounce import RollingBounce
@@ -142,7 +143,7 @@ class Injector:
 
     def types(self) -> set[type[TraceEvent]]:
         """Types of events that ``on_event`` must see."""
-        return {ClockSet, LinkRuleChange, DiskRuleChange, NodeDown, NodeUp, *self._barriers}
+        return {ClockSet, LinkRuleChange, DiskRuleChange, StoreRuleChange, NodeDown, NodeUp, *self._barriers}
 
     def next_time_us(self) -> int | None:
         """When the next fault begins, goes on or ends, if that is known."""
@@ -447,7 +448,7 @@ class Injector:
 
     def _observe(self, event: Stamped) -> None:
         body = event.body
-        if isinstance(body, LinkRuleChange | DiskRuleChange):
+        if isinstance(body, LinkRuleChange | DiskRuleChange | StoreRuleChange):
             self._took_effect([body.rule] if body.phase == "start" else [])
         elif isinstance(body, ClockSet):
             self._took_effect([f"{body.fault}/{event.node}"] if body.phase == "start" else [])

@@ -32,7 +32,8 @@ def _line(label: str, text: str) -> str:
 
 def _cluster(plan: Plan) -> list[str]:
     cluster = plan.cluster
-    lines = [_line("cluster", f"{len(cluster.voters)} voters, {len(cluster.brokers)} brokers")]
+    store = ", a remote store" if cluster.remote_store else ""
+    lines = [_line("cluster", f"{len(cluster.voters)} voters, {len(cluster.brokers)} brokers{store}")]
     for topic in cluster.topics:
         replicas = ", ".join(f"{topic.name}-{p} on {r}" for p, r in enumerate(topic.replicas))
         own = "".join(f", {key}={value}" for key, value in topic.config.items())

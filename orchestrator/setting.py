@@ -16,6 +16,7 @@ def setting_of(plan: Plan) -> str:
     """``3 voters, 3 brokers; orders-0 on brokers [1, 2, 3], min.insync.replicas 1; unclean elections off; ELR on``."""
     cluster = plan.cluster
     sizes = f"{some(len(cluster.voters), 'voter')}, {some(len(cluster.brokers), 'broker')}"
+    sizes += ", a remote store" if cluster.remote_store else ""
     return "; ".join([sizes, *_topics(plan), *_elections(plan)])
 
 

@@ -80,7 +80,10 @@ class _File:
 
 
 class Disk:
-    """The files of one node in ``directory``. ``torn``: how many torn tails ``load`` dropped."""
+    """The files of one node in ``directory``. ``torn``: how many torn tails ``load`` dropped. ``is_far``: whether a
+    Write may take long."""
+
+    is_far = False
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

@@ -60,6 +60,8 @@ from actors.node.events import (
     Invoked,
     Received,
     Started,
+    StoreRule,
+    StoreRulesSet,
     Synced,
     TimedOut,
 )
@@ -74,6 +76,7 @@ from actors.trace.events import (
     OpReturn,
     Stall,
     Stamped,
+    StoreRuleChange,
     Tick,
 )
 from actors.trace.lines import encode_line
@@ -83,6 +86,9 @@ STEPS_PER_TURN = 32
 """Steps in a row before the event loop gets to look at its sockets again."""
 
 TICK_S = 1.0
+
+OBJECT_DISK = "actors.live.object_disk:ObjectDisk"
+"""Loaded where there is a remote store: no other process needs pyarrow."""
 
 
 class Input(msgspec.Struct, eq=False):
@@ -118,7 +124,9 @@ class LiveRuntime:
         self._points = CrashPoints()
         self._stalls = StallWatch(self._on_stall)
         self._stands_at = ""
+        self._writing = False
         self._slow = SlowDisk(self._draws("slow-disk"))
+        self._degraded: dict[str, StoreRule] = {}
         self._flush_s = setting(setup.spec.config, "krift.os.flush.ms") / 1000
         self._tick: asyncio.TimerHandle | None = None
         self._flush: asyncio.TimerHandle | None = None
@@ -136,7 +144,7 @@ class LiveRuntime:
         self._node: Node = load(setup.factory)(setup.spec.role)
         if setup.barriers:
             self._matches = load(setup.matcher)
-        self._disk = Disk(Path(setup.disk))
+        self._disk = self._open_disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
         self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
         self._links = Links(
@@ -160,6 +168,14 @@ class LiveRuntime:
         )
         # Nobody calls a client.
         return await self._server.start(setup.host, identity) if setup.spec.node_id >= 0 else 0
+
+    def _open_disk(self, directory: Path) -> Disk:
+        """The node's disk, or of a remote store what stands in for it."""
+        spec = self.setup.spec
+        if spec.role != "remote-store":
+            return Disk(directory)
+        disk: Disk = load(OBJECT_DISK)(setting(spec.config, "krift.remote.store.uri"), directory)
+        return disk
 
     def start(
         self, addresses: dict[str, str], rules: Sequence[AnyRule], skews: Sequence[ClockSkew], control: Control
@@ -230,6 +246,10 @@ class LiveRuntime:
         if mended is not None:
             self._note_disk(mended[0], "stop", mended[1])
             return self._control()
+        broken = self._degraded.pop(rule_id, None)
+        if broken is not None:
+            self._note_store(broken, "stop")
+            return self._control()
         held = self._links.held(rule_id)
         rule = self._links.rule(rule_id)
         if rule is not None and self._links.enforces(rule):
@@ -259,7 +279,7 @@ class LiveRuntime:
     def release(self, ticket: int, control: Control) -> Control:
         """Go on after a barrier."""
         self._merge(control)
-        if ticket == self._ticket and not self._stands_at:
+        if ticket == self._ticket and not self._stands_at and not self._writing:
             self._carry_out_rest()
         return self._control()
 
@@ -282,6 +302,11 @@ class LiveRuntime:
                 self._slow.install(rule)
                 self._note_disk(rule, "start", 0)
             return
+        if isinstance(rule, StoreRule):
+            if rule.node == self.name:
+                self._degraded[rule.id] = rule
+                self._note_store(rule, "start")
+            return
         if isinstance(rule, CrashPoint):
             if rule.node == self.name:
                 self._points.add(rule)
@@ -292,6 +317,10 @@ class LiveRuntime:
 
     def _note_disk(self, rule: DiskRule, phase: Literal["start", "stop"], synced: int) -> None:
         self._note(DiskRuleChange(rule.id, phase, rule.delay_min_us, rule.delay_max_us, synced))
+
+    def _note_store(self, rule: StoreRule, phase: Literal["start", "stop"]) -> None:
+        self._note(StoreRuleChange(rule.id, rule.kind, phase))
+        self._push(Input(StoreRulesSet(list(self._degraded.values()))))
 
     def _skew(self, skew: ClockSkew) -> None:
         self._clock_changed(skew.fault, "start", self._clock.begin(skew))
@@ -439,6 +468,11 @@ class LiveRuntime:
                     self._chosen.append(Input(Chosen(name, self._choices.randrange(n))))
                 case Sync(file):
                     self._sync(file)
+                case Write() if self._disk.is_far:
+                    self._trace.flush(self._clock.physical_us())
+                    self._rest = (effects, given)
+                    self._write_far(effect)
+                    return
                 case _:
                     self._trace.flush(self._clock.physical_us())
                     self._send(effect, at_us)
@@ -473,6 +507,18 @@ class LiveRuntime:
                 self._running = False
                 self._timers.cancel_all()
 
+    def _write_far(self, effect: Write) -> None:
+        """Stand still until another thread has carried out a Write."""
+        self._writing = True
+        write = self._disk.write
+        done = self._loop.run_in_executor(self._worker(), write, effect.file, effect.number, effect.operation)
+        self._when(done, lambda: self._written(effect))
+
+    def _written(self, effect: Write) -> None:
+        self._writing = False
+        if not self._stop_at(self._points.after(effect)):
+            self._carry_out_rest()
+
     def _close(self, connection: str) -> None:
         """Break a connection; what it brought and no step has taken yet is dropped."""
         self._server.close(connection)
@@ -498,9 +544,13 @@ class LiveRuntime:
     def _begin_sync(self, file: str) -> tuple[int, asyncio.Future[None]]:
         """Let another thread sync a file; returns the number of the last Write that this covers."""
         upto, work = self._disk.begin_sync(file)
+        return upto, self._loop.run_in_executor(self._worker(), work)
+
+    def _worker(self) -> ThreadPoolExecutor:
+        """The one other thread."""
         if self._syncs is None:
             self._syncs = ThreadPoolExecutor(1, "sync")
-        return upto, self._loop.run_in_executor(self._syncs, work)
+        return self._syncs
 
     def _when(self, done: asyncio.Future[None], follow: Callable[[], None]) -> None:
         """Go on once something is done; the exception it ended with is a failure of the node."""

@@ -17,6 +17,8 @@ DiskImage = dict[str, list[bytes]]
 
 FailureReason = Literal["disconnect", "timeout"]
 
+StoreRuleKind = Literal["slow", "failing", "unavailable", "half-copied", "stale-listing"]
+
 
 class Event(msgspec.Struct, frozen=True, tag=True, gc=False):
     """Base of all inputs."""
@@ -80,6 +82,31 @@ class ClockStepped(Event, frozen=True):
     offset_ms: int
 
 
+class StoreRule(msgspec.Struct, frozen=True):
+    """What is wrong with the remote store while it is in force (``chaos.faults.store`` has the faults).
+
+    slow: a request is served that much later, drawn from [delay_min_us, delay_max_us]. failing: it is answered with
+    KAFKA_STORAGE_ERROR and nothing is done. unavailable: its connection is closed. half-copied: of a copy that is hit
+    the log data is stored, and all requests for its other objects fail. stale-listing: the store lists what it had
+    ``delay_max_us`` ago. ``chance_ppm``: of a request (half-copied: of a copy) to be hit; ``apis``: names, empty all.
+    """
+
+    id: str
+    node: str
+    kind: StoreRuleKind
+    delay_min_us: int = 0
+    delay_max_us: int = 0
+    chance_ppm: int = 1_000_000
+    apis: list[str] = []
+
+
+class StoreRulesSet(Event, frozen=True):
+    """The rules of a remote store that are in force from now on: of every change, and at its start where there are
+    any."""
+
+    rules: list[StoreRule]
+
+
 class Chosen(Event, frozen=True):
     """The answer to Choose: a number in [0, n)."""
 
@@ -95,4 +122,16 @@ class Invoked(Event, frozen=True):
     arguments: dict[str, Any] = {}
 
 
-AnyEvent = Started | Received | Disconnected | Answered | Failed | Synced | TimedOut | ClockStepped | Chosen | Invoked
+AnyEvent = (
+    Started
+    | Received
+    | Disconnected
+    | Answered
+    | Failed
+    | Synced
+    | TimedOut
+    | ClockStepped
+    | StoreRulesSet
+    | Chosen
+    | Invoked
+)

@@ -13,6 +13,7 @@ import msgspec
 Role = Literal[
     "controller",
     "broker",
+    "remote-store",
     "producer",
     "transactional-producer",
     "consumer",
@@ -32,6 +33,10 @@ METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FIRST_CONTROLLER_ID = 101
 """Controllers have node ids 101, 102, ...; brokers 1, 2, ...: one id space, as KRaft demands."""
 
+REMOTE_STORE_ID = 1001
+REMOTE_STORE = "remote-store-1"
+"""The node id and the name of the remote store, where there is one."""
+
 
 class TopicSpec(msgspec.Struct, frozen=True):
     """A topic of the scenario. ``replicas[p]`` is the assignment of partition ``p`` (broker ids, preferred
@@ -47,7 +52,7 @@ class ClusterSpec(msgspec.Struct, frozen=True):
     """What all nodes of a run know alike: ids of voters and brokers and the topics to create.
 
     voters: at kraft.version 1 the initial ones, whose directory ids are ``directories``. spare_controllers: ids of the
-    controllers that are no voters at first.
+    controllers that are no voters at first. remote_store: whether there is one.
     """
 
     cluster_id: str
@@ -56,6 +61,7 @@ class ClusterSpec(msgspec.Struct, frozen=True):
     topics: list[TopicSpec] = []
     spare_controllers: list[int] = []
     directories: dict[int, str] = {}
+    remote_store: bool = False
 
     def topic_id(self, name: str) -> str:
         """Id of the scenario's topic of a name, "" if there is none."""
@@ -93,7 +99,9 @@ def with_new_directory(spec: NodeSpec, wipes: int) -> NodeSpec:
 
 @cache
 def node_name(node_id: int) -> str:
-    """Name of the broker or controller with this id: ``broker-1``, ``controller-1`` (id 101)."""
+    """Name of the server with this id: ``broker-1``, ``controller-1`` (id 101), ``remote-store-1`` (id 1001)."""
+    if node_id >= REMOTE_STORE_ID:
+        return REMOTE_STORE
     if node_id >= FIRST_CONTROLLER_ID:
         return f"controller-{node_id - FIRST_CONTROLLER_ID + 1}"
     return f"broker-{node_id}"
@@ -102,6 +110,8 @@ def node_name(node_id: int) -> str:
 @cache
 def node_id(name: str) -> int:
     """Inverse of ``node_name``."""
+    if name == REMOTE_STORE:
+        return REMOTE_STORE_ID
     role, _, number = name.rpartition("-")
     return FIRST_CONTROLLER_ID + int(number) - 1 if role == "controller" else int(number)
 

@@ -30,7 +30,17 @@ from actors.node.effects import (
     Sync,
     Write,
 )
-from actors.node.events import AnyEvent, Chosen, ClockStepped, Invoked, Started, Synced, TimedOut
+from actors.node.events import (
+    AnyEvent,
+    Chosen,
+    ClockStepped,
+    Invoked,
+    Started,
+    StoreRule,
+    StoreRulesSet,
+    Synced,
+    TimedOut,
+)
 from actors.node.spec import NodeSpec, Role, with_new_directory
 from actors.sim.carriage import MessageWatch
 from actors.sim.digest import StepDigests
@@ -38,7 +48,7 @@ from actors.sim.disk import Disk
 from actors.sim.draws import uniform
 from actors.sim.network import Connection, ContractError, Network
 from actors.sim.queue import Act, EventQueue
-from actors.trace.events import AnyTraceEvent, ClockSet, DiskRuleChange, NodeUp, Tick
+from actors.trace.events import AnyTraceEvent, ClockSet, DiskRuleChange, NodeUp, StoreRuleChange, Tick
 from actors.trace.hlc import HybridLogicalClock
 from actors.trace.stamper import LOSE_TRACE, Stamper, request_id
 
@@ -114,7 +124,8 @@ class Host:
     ``overdue`` (timers) then wait, and what was left of a step. halted: down or paused. soon: events that follow at
     once, before any other. ended_well: the last incarnation shut itself down in good order. slow: disk rules in force,
     with how many Syncs this incarnation asked for under each; ``wipes``: how often the disk was wiped, ``wiped``
-    whether it was since the last start. points: where the process is to end.
+    whether it was since the last start. degraded: rules of a remote store in force. points: where the process is to
+    end.
     """
 
     __slots__ = (
@@ -135,6 +146,7 @@ class Host:
         "_world",
         "arrivals",
         "clock",
+        "degraded",
         "disk",
         "ended_well",
         "halted",
@@ -175,6 +187,7 @@ class Host:
         self.machine = MachineClock()
         self.disk = Disk(setting(spec.config, "krift.os.flush.ms") * 1000)
         self.slow: dict[str, tuple[DiskRule, int]] = {}
+        self.degraded: dict[str, StoreRule] = {}
         self.points = CrashPoints()
         self.wiped = False
         self.wipes = 0
@@ -239,6 +252,8 @@ class Host:
         self._world.record(self, up)  # the conductor may want it down, or still, as soon as it is up
         for rule, _ in list(self.slow.values()):
             self.slow_down(rule)
+        for broken in list(self.degraded.values()):
+            self.notice_rule((broken, "start", self.incarnation))
         for fault in list(self.machine.skews):
             if fault in self.machine.skews:  # what the process does as it starts may end one of them
                 self.notice_clock((fault, "start", self.incarnation))
@@ -272,6 +287,28 @@ class Host:
         elif self.node is not None:
             body = DiskRuleChange(rule.id, phase, rule.delay_min_us, rule.delay_max_us, synced)
             self._world.record(self, body)
+
+    def degrade(self, rule: StoreRule) -> None:
+        """A remote store has a rule in force from now on, in later incarnations too."""
+        self.degraded[rule.id] = rule
+        self._queue.at(self._queue.now_us, self.notice_rule, (rule, "start", self.incarnation))
+
+    def recover(self, rule_id: str) -> None:
+        """End a rule of a remote store."""
+        change = (self.degraded.pop(rule_id), "stop", self.incarnation)
+        self._queue.at(self._queue.now_us, self.notice_rule, change)
+
+    def notice_rule(self, change: tuple[StoreRule, Literal["start", "stop"], int]) -> None:
+        """The process learns which rules are in force, if it is the one that ran when they changed."""
+        rule, phase, incarnation = change
+        if self.node is None or self.incarnation != incarnation:
+            return
+        if self.paused:
+            self.arrivals.append((self.notice_rule, change))
+            return
+        self._world.record(self, StoreRuleChange(rule.id, rule.kind, phase))
+        self.soon.append((StoreRulesSet(list(self.degraded.values())), "", "", 0))
+        self.take_soon()
 
     def kill(self) -> None:
         """End the process: what it had in memory is gone, what it wrote is not."""

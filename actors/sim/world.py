@@ -22,11 +22,13 @@ from actors.control import (
     Arm,
     Conductor,
     Crash,
+    DegradeStore,
     Disarm,
     DiskLoss,
     InstallRule,
     Invoke,
     MendDisk,
+    MendStore,
     Pause,
     RecordEvent,
     RemoveRule,
@@ -367,6 +369,10 @@ class World:
                 self._control(rule.node).slow_down(rule)
             case MendDisk(rule_id, node):
                 self._control(node).mend(rule_id)
+            case DegradeStore(broken):
+                self._control(broken.node).degrade(broken)
+            case MendStore(rule_id, node):
+                self._control(node).recover(rule_id)
             case Restart(node, spec):
                 host = self._control(node)
                 host.spec = spec or host.spec

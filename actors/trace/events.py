@@ -119,8 +119,10 @@ from actors.trace.run_events import (
     RunMeta as RunMeta,
     RunRepeat as RunRepeat,
     Stall as Stall,
+    StoreRuleChange as StoreRuleChange,
     Tick as Tick,
 )
+from actors.trace.tier_events import StoreObject as StoreObject, TierEvent
 from actors.trace.transaction_events import (
     TransactionEvent,
     TransactionStateName as TransactionStateName,
@@ -140,6 +142,7 @@ AnyTraceEvent = (
     | BrokerEvent
     | GroupEvent
     | TransactionEvent
+    | TierEvent
     | ClientEvent
 )
 """The registry."""

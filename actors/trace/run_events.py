@@ -110,6 +110,14 @@ class DiskRuleChange(TraceEvent, frozen=True, tag="disk.rule"):
     synced: int
 
 
+class StoreRuleChange(TraceEvent, frozen=True, tag="store.rule"):
+    """The runtime of a remote store installed a rule, or removed it (``actors.node.events.StoreRule``)."""
+
+    rule: str
+    kind: str
+    phase: Literal["start", "stop"]
+
+
 class ClockSet(TraceEvent, frozen=True, tag="clock.set"):
     """A fault made the clock of a node's machine wrong, or no longer does, by the node's runtime. What follows is the
     sum of all faults in force. offset_us: of the wall clock to the monotonic one that ``step`` is given. rate_ppm: how
@@ -171,6 +179,7 @@ RunEvent = (
     | LinkRuleChange
     | LinkHit
     | DiskRuleChange
+    | StoreRuleChange
     | ClockSet
     | NodeUp
     | NodeDown

@@ -12,6 +12,7 @@ from chaos.faults.disk import DiskSlowness, DiskWipe, PowerLoss, TornTail
 from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, NetworkPartition, NetworkReorder
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription, VoterAddition, VoterRemoval
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
+from chaos.faults.store import FailingStore, HalfCopies, SlowStore, StaleListing, UnavailableStore
 from chaos.faults.topics import PartitionAddition, TopicCreation, TopicDeletion
 
 ALL: tuple[type[Fault], ...] = (
@@ -28,6 +29,11 @@ ALL: tuple[type[Fault], ...] = (
     DiskSlowness,
     SkewedClock,
     ClockJump,
+    SlowStore,
+    FailingStore,
+    UnavailableStore,
+    HalfCopies,
+    StaleListing,
     LeaderElection,
     Configuration,
     QuorumDescription,

@@ -9,6 +9,7 @@ from actors.features import KIP_232
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
+from chaos.faults.store import StoreFault
 from chaos.faults.topics import TopicAction, TopicCreation, TopicDeletion
 from chaos.nemesis.model import NOTHING, Nemesis, Timers
 from chaos.nemesis.parts import FIRST_US
@@ -254,6 +255,8 @@ def _entry(scene: Scene, later: random.Random, near: int, within: int) -> Part:
     faults = scene.nemesis.faults
     if not scene.cast.changing:
         faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(VoterChange)}
+    if not scene.cast.remote_store:
+        faults = {kind: weight for kind, weight in faults.items() if kind not in kinds_of(StoreFault)}
     kind = KINDS[_pick_late(later, scene, faults, LATE_FAULTS)]
     # A topic that is deleted is to come again before the chaos is over.
     seen = scene.pick(course.begins) == "seen" and kind is not TopicDeletion

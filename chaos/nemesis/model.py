@@ -112,6 +112,7 @@ Target = Literal[
     "coordinator",
     "member",
     "transaction-coordinator",
+    "remote-store",
 ]
 Commit = Literal["auto", "sync", "async"]
 Assignor = Literal["range", "roundrobin", "cooperative-sticky"]

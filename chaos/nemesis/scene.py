@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from actors.client.admin import APIS as CALLS
+from actors.node.spec import REMOTE_STORE
 from chaos.nemesis.model import Nemesis, Target
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import ROLES
@@ -63,7 +64,8 @@ class Cast(msgspec.Struct, frozen=True):
     may be given up for a leader. changing: whether voters can be added and removed. voters: how many of the controllers
     are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
-    metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of producers."""
+    metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of
+    producers. remote_store: whether there is one."""
 
     controllers: list[str]
     brokers: list[str]
@@ -80,6 +82,7 @@ class Cast(msgspec.Struct, frozen=True):
     minted: bool = False
     keepers: list[str] = []
     transactional_ids: list[str] = []
+    remote_store: bool = False
 
     @property
     def servers(self) -> list[str]:
@@ -109,9 +112,10 @@ class Scene(msgspec.Struct):
         """A selector, by the weights of ``targets``: of these kinds alone if any are given."""
         weights = {each: weight for each, weight in self.nemesis.targets.items() if not among or each in among}
         absent = (*(() if self.cast.group else OF_GROUPS), *(() if self.cast.transactional_ids else OF_TRANSACTIONS))
+        absent = (*absent, *(() if self.cast.remote_store else OF_TIERS))
         weights = {each: weight for each, weight in weights.items() if each not in absent}
         if not any(weights.values()):
-            always = [each for each in among if each not in (*OF_GROUPS, *OF_TRANSACTIONS)]
+            always = [each for each in among if each not in (*OF_GROUPS, *OF_TRANSACTIONS, *OF_TIERS)]
             weights = dict.fromkeys(always or ["broker"], 1.0)
         return _SELECT[self.pick(weights)](self)
 
@@ -180,7 +184,9 @@ def slower(scene: Scene) -> Part:
 GROUPS: tuple[Target, ...] = ("brokers", "controllers")
 OF_GROUPS: tuple[Target, ...] = ("coordinator", "member")
 OF_TRANSACTIONS: tuple[Target, ...] = ("transaction-coordinator",)
-SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in ("client", "clients", "member"))
+OF_TIERS: tuple[Target, ...] = ("remote-store",)
+WITHOUT_DISK: tuple[Target, ...] = ("client", "clients", "member", *OF_TIERS)
+SERVERS: tuple[Target, ...] = tuple(each for each in get_args(Target) if each not in WITHOUT_DISK)
 SINGLE_SERVERS = tuple(each for each in SERVERS if each not in GROUPS)
 VOTERS: tuple[Target, ...] = ("active-controller", "quorum-follower", "controller")
 BROKERS: tuple[Target, ...] = ("leader", "follower", "isr", "broker", "coordinator", "transaction-coordinator")
@@ -199,6 +205,7 @@ _SELECT: dict[Target, Callable[[Scene], str]] = {
     "controllers": lambda scene: "controllers",
     "clients": lambda scene: "clients",
     "coordinator": lambda scene: f"coordinator({scene.cast.group})",
+    "remote-store": lambda scene: REMOTE_STORE,
     "member": lambda scene: scene.draw.choice(scene.cast.members),
     "transaction-coordinator": lambda scene: (
         f"transaction-coordinator({scene.draw.choice(scene.cast.transactional_ids)})"

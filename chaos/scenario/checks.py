@@ -94,6 +94,8 @@ def _check_cluster(scenario: Scenario, nodes: list[str], mistakes: Mistakes) -> 
     cluster = scenario.cluster
     check_config(("cluster", "config"), cluster.config, SERVER_SCOPES, mistakes)
     check_bootstrap(("cluster", "config"), cluster.config, nodes, mistakes)
+    if cluster.remote_store is not None:
+        check_config(("cluster", "remote-store", "config"), cluster.remote_store.config, ("remote-store",), mistakes)
     for name, topic in cluster.topics.items():
         path: Path_ = ("cluster", "topics", name)
         if name.startswith("__") and name not in COORDINATORS_TOPICS:

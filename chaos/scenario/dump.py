@@ -32,6 +32,7 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
             "voters": scenario.cluster.voters,
             "spare-controllers": scenario.cluster.spare_controllers,
             "brokers": scenario.cluster.brokers,
+            **_remote_store(plan),
             "topics": {t.name: {"replicas": t.replicas, "config": dict(t.config)} for t in plan.cluster.topics},
             "config": dict(plan.config),
         },
@@ -58,6 +59,12 @@ def resolved_document(scenario: Scenario, plan: Plan) -> dict[str, Any]:
             expect["asked"] = [dict(predicate.arguments) for predicate in plan.expect.asked]
         document["expect"] = expect
     return document
+
+
+def _remote_store(plan: Plan) -> dict[str, Any]:
+    """The remote store with its configuration, where there is one."""
+    found = [node for node in plan.nodes if node.role == "remote-store"]
+    return {"remote-store": {"config": dict(found[0].config)}} if found else {}
 
 
 def _ranges(versions: Mapping[str, list[int]]) -> dict[str, str]:

@@ -53,6 +53,12 @@ class Topic(Model):
         return self
 
 
+class RemoteStore(Model):
+    """The object store that segments of topics with remote.storage.enable are copied to: remote-store-1."""
+
+    config: Config = {}
+
+
 class Cluster(Model):
     """Voters (controllers) and brokers, the topics they start with, and the configuration of both."""
 
@@ -61,6 +67,7 @@ class Cluster(Model):
         0, ge=0, le=6, description="Number of further controllers, which are no voters at first."
     )
     brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
+    remote_store: RemoteStore | None = Field(None, description="A remote store for tiered storage: remote-store-1.")
     topics: dict[TopicName, Topic] = Field(min_length=1, max_length=100, description="Topics by name.")
     config: Config = Field({}, description="Configuration of controllers and brokers, with Kafka's keys.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.node.spec import REMOTE_STORE
 from chaos.faults.operator import ADMIN, AdminAction
 from chaos.scenario.model import Client, Consumer, Producer, Scenario, Workload
 
@@ -50,12 +51,13 @@ def transactional_ids(scenario: Scenario) -> list[str]:
 
 
 def node_names(scenario: Scenario) -> list[str]:
-    """All nodes in the run's order: controllers, brokers, clients, and the operator's admin client where there is
-    something for it to do."""
+    """All nodes in the run's order: controllers, brokers, the remote store, clients, and the operator's admin client
+    where there is something for it to do."""
     controllers = [f"controller-{number}" for number in range(1, controller_count(scenario) + 1)]
     brokers = [f"broker-{number}" for number in range(1, scenario.cluster.brokers + 1)]
+    stores = [REMOTE_STORE] if scenario.cluster.remote_store is not None else []
     clients = [name for _, names, _ in client_names(scenario) for name in names]
-    return [*controllers, *brokers, *clients, *([ADMIN] if needs_admin(scenario) else [])]
+    return [*controllers, *brokers, *stores, *clients, *([ADMIN] if needs_admin(scenario) else [])]
 
 
 def needs_admin(scenario: Scenario) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from actors.config import Scope
 from actors.crash_points import FILES, POINTS
 from actors.node.messages import Api
-from actors.node.spec import METADATA_PARTITION
+from actors.node.spec import METADATA_PARTITION, REMOTE_STORE
 from chaos.scenario.mistakes import Mistakes
 from chaos.scenario.selectors import Selector, members
 from chaos.scenario.yaml_tree import Path_
@@ -87,7 +87,10 @@ class References:
         clients = members("clients", self.nodes)
         for number, selector in enumerate(selectors):
             by_name = selector.kind not in _OF_PARTITIONS  # a transactional id may be the name of a client
-            if by_name and selector.argument in ("clients", *clients):
+            if by_name and selector.argument == REMOTE_STORE:
+                wrong = f"{selector} is a service that loses no object"
+                self.mistakes.add((*path, number), wrong, "brokers or controllers")
+            elif by_name and selector.argument in ("clients", *clients):
                 self.mistakes.add((*path, number), f"{selector} has no disk", "brokers or controllers")
 
     def servers(self, path: Path_, selectors: Sequence[Selector]) -> None:

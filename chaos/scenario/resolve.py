@@ -13,7 +13,16 @@ from actors.config import CONFIG, default_config
 from actors.control import Predicate
 from actors.defects.catalogue import DEFECTS
 from actors.features import default_features
-from actors.node.spec import FIRST_CONTROLLER_ID, ClusterSpec, NodeSpec, Role, TopicSpec, node_name
+from actors.node.spec import (
+    FIRST_CONTROLLER_ID,
+    REMOTE_STORE,
+    REMOTE_STORE_ID,
+    ClusterSpec,
+    NodeSpec,
+    Role,
+    TopicSpec,
+    node_name,
+)
 from actors.versions import default_ranges
 from chaos.errors import InputError, Mistake, nearest
 from chaos.faults.operator import ADMIN
@@ -115,7 +124,9 @@ def _cluster(scenario: Scenario) -> ClusterSpec:
         TopicSpec(name, _uuid("topic", scenario.seed, name), _assignment(topic, brokers), dict(topic.config))
         for name, topic in scenario.cluster.topics.items()
     ]
-    return ClusterSpec(_uuid("cluster", scenario.seed, scenario.name), voters, brokers, topics, spare, directories)
+    cluster_id = _uuid("cluster", scenario.seed, scenario.name)
+    remote_store = scenario.cluster.remote_store is not None
+    return ClusterSpec(cluster_id, voters, brokers, topics, spare, directories, remote_store)
 
 
 def _assignment(topic: Topic, brokers: list[int]) -> list[list[int]]:
@@ -144,13 +155,14 @@ class _Builder:
         self.features, self.versions, self.config, self.defects = features, versions, config, defects
 
     def nodes(self) -> list[NodeSpec]:
-        """Controllers, brokers, clients."""
+        """Controllers, brokers, the remote store, clients."""
         ids = [*self.cluster.voters, *self.cluster.spare_controllers, *self.cluster.brokers]
         names = node_names(self.scenario)
         servers = [self._server(name, node_id) for name, node_id in zip(names, ids, strict=False)]
         clients = [
             self._client(name, kind, client) for kind, named, client in client_names(self.scenario) for name in named
         ]
+        servers += self._remote_store()
         return servers + clients + ([self._admin()] if needs_admin(self.scenario) else [])
 
     def _server(self, name: str, node_id: int) -> NodeSpec:
@@ -158,6 +170,14 @@ class _Builder:
         own = self.scenario.nodes.get(name, NodeOverride())
         shared = {key: value for key, value in self.config.items() if role in CONFIG[key].scopes}
         return self._spec(name, role, node_id, NodeOverride(), {**shared, **own.config}, {})
+
+    def _remote_store(self) -> list[NodeSpec]:
+        store = self.scenario.cluster.remote_store
+        if store is None:
+            return []
+        own = self.scenario.nodes.get(REMOTE_STORE, NodeOverride())
+        config = {**default_config("remote-store"), **store.config, **own.config}
+        return [self._spec(REMOTE_STORE, "remote-store", REMOTE_STORE_ID, NodeOverride(), config, {})]
 
     def _client(self, name: str, kind: str, client: Client) -> NodeSpec:
         own = self.scenario.nodes.get(name, NodeOverride())

@@ -2,7 +2,7 @@
 
 ::
 
-    broker-2  controller-1  producer-1     a node by name
+    broker-2  remote-store-1  producer-1   a node by name
     brokers  controllers  clients          all of a kind (clients: those of the workload)
     leader(orders-0)                       the leader of a topic partition
     followers(orders-0)[i]                 its i-th other replica in assignment order; without [i] all of them
@@ -56,7 +56,7 @@ EXPECTED = (
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 """Roles of the quorum."""
 
-NODE_PATTERN = re.compile(r"(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
+NODE_PATTERN = re.compile(r"remote-store-1|(broker|controller|producer|consumer|list-offsets|admin)-[1-9][0-9]{0,3}")
 _CALL = re.compile(r"(leader|followers|isr)\(\s*([A-Za-z0-9._-]+-[0-9]+)\s*\)(?:\[([0-9]{1,3})\])?")
 _COORDINATOR = re.compile(r"(coordinator|transaction-coordinator)\(\s*([A-Za-z0-9._-]+)\s*\)")
 _VOTERS = re.compile(r"voters\(\s*([a-z]+)\s*\)(?:\[([0-9]{1,3})\])?")
@@ -124,7 +124,7 @@ def members(group: str, nodes: Sequence[str]) -> list[str]:
         return [name for name in nodes if name.startswith("broker-")]
     if group == "controllers":
         return [name for name in nodes if name.startswith("controller-")]
-    return [name for name in nodes if not name.startswith(("broker-", "controller-", "admin-"))]
+    return [name for name in nodes if not name.startswith(("broker-", "controller-", "remote-store-", "admin-"))]
 
 
 def draw(selector: Selector, nodes: Sequence[str], seed: int, purpose: str) -> list[Selector]:
@@ -155,7 +155,7 @@ def meaning(view: ClusterView, nodes: Sequence[str]) -> Meaning:
     return lambda selector: select([selector], view, nodes)
 
 
-NodeKind = Literal["controller", "broker", "client"]
+NodeKind = Literal["controller", "broker", "remote-store", "client"]
 KINDS: tuple[NodeKind, ...] = get_args(NodeKind)
 
 
@@ -163,6 +163,8 @@ def kind_of(node: str) -> NodeKind:
     """What a node is; the operator is a client like others."""
     if node.startswith("broker-"):
         return "broker"
+    if node.startswith("remote-store-"):
+        return "remote-store"
     return "controller" if node.startswith("controller-") else "client"
 
 

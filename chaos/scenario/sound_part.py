@@ -18,11 +18,11 @@ from chaos.scenario.yaml_tree import Document, Path_
 
 _LISTS = ("chaos", "workload", "must-happen")
 """Lists at the top, of which an entry can be left out."""
-_NAMES = ("voters", "spare-controllers", "brokers", "topics")
+_NAMES = ("voters", "spare-controllers", "brokers", "remote-store", "topics")
 """What a cluster's nodes and partitions are named by."""
 _STAND_INS: dict[str, Any] = {"schema": SCHEMA, "name": "unnamed", "duration": "168h"}
 """For what a scenario needs, and nothing else is held against."""
-_CLIENT = re.compile(r"unknown node (?!broker-|controller-)")
+_CLIENT = re.compile(r"unknown node (?!broker-|controller-|remote-store-)")
 _ENTRY = re.compile(rf"(?<![\w.\]])({'|'.join(_LISTS)})\[(\d+)\]")
 
 

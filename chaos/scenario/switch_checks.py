@@ -33,6 +33,8 @@ def scopes_of(node: str) -> tuple[Scope, ...]:
     kind = node.rpartition("-")[0]
     if kind == "controller":
         return ("controller",)
+    if kind == "remote-store":
+        return ("remote-store",)
     return ("broker", "krift") if kind == "broker" else CLIENT_SCOPES[kind]
 
 

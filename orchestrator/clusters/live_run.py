@@ -19,12 +19,14 @@ from actors.control import (
     ClockSkew,
     Conductor,
     Crash,
+    DegradeStore,
     Disarm,
     DiskLoss,
     InstallRule,
     Invoke,
     LinkRule,
     MendDisk,
+    MendStore,
     Pause,
     RecordEvent,
     RemoveRule,
@@ -246,10 +248,10 @@ class LiveRun:
             match action:
                 case RecordEvent(event):
                     self._record(event)
-                case InstallRule(rule) | SlowDisk(rule):
+                case InstallRule(rule) | SlowDisk(rule) | DegradeStore(rule):
                     self._rules[rule.id] = rule
                     await self._tell_all(rule, "install", rule)
-                case RemoveRule(rule_id) | MendDisk(rule_id):
+                case RemoveRule(rule_id) | MendDisk(rule_id) | MendStore(rule_id):
                     await self._tell_all(self._rules.pop(rule_id), "remove", rule_id)
                 case Invoke(name, operation, kind, arguments):
                     await self._settle(self._nodes[name])

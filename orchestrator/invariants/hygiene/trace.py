@@ -126,6 +126,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *("grp.gen", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.load", "txn.markers", "txn.verify"),
     ),
+    "remote-store": (*_EVERYWHERE, "store.rule", "store.object"),
     "producer": _CLIENT,
     "consumer": _CONSUMER,
     "group-consumer": _CONSUMER,
