@@ -14,6 +14,10 @@ import msgspec
 
 from actors.trace.events import QRole
 
+EPOCHS_KEPT = 64
+"""Elections that are remembered: a controller that goes on without having heard of one of so many is nobody's any
+more."""
+
 NOBODY = -1
 """Quorum epoch of a record by a node that never led, as far as the trace goes."""
 
@@ -50,6 +54,8 @@ class Elections(msgspec.Struct):
         if body.role != "leader":
             return False
         self.led[node], self.begun_at[body.epoch] = body.epoch, body.log_end
+        if len(self.begun_at) > EPOCHS_KEPT:
+            del self.begun_at[min(self.begun_at)]
         return True
 
     def epoch_of(self, node: str) -> int:

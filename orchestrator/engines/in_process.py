@@ -3,11 +3,12 @@ which the sim records them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from actors.trace.events import RunMeta, Stamped, TraceEvent
 from orchestrator.engines.key_group import Cell, Handler, KeyGroup
+from orchestrator.engines.news import compacted, is_long
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
@@ -84,6 +85,7 @@ class InProcessEngine:
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
         self._news: list[Stamped] = []
+        self._news_kept = 0
         self._due: list[tuple[int, int, Cell]] = []
         self._armed = 0
         self._next_due_us = NEVER
@@ -193,12 +195,29 @@ class InProcessEngine:
         for branch in self._branches.values():
             for group in branch.groups.values():
                 group.hear()
+        if is_long(self._news, self._news_kept):
+            self._compact()
+
+    def _compact(self) -> None:
+        """Keep of the news what keys that are yet to come need."""
+        self._news[:] = compacted(self._news)
+        self._news_kept = len(self._news)
+        for branch in self._branches.values():
+            for group in branch.groups.values():
+                group.has_heard_all()
 
     def _violated(self, finding: Finding) -> None:
         assert self._last is not None
         self._first.setdefault(finding.invariant, self._last.wall)
         if not finding.rule:
             self._first_unknown.setdefault(finding.invariant, self._last.wall)
+
+    def cells(self) -> Iterator[Cell]:
+        """The folds at all keys, with what they know of what came so far."""
+        self._catch_up()
+        for branch in self._branches.values():
+            for group in branch.groups.values():
+                yield from group.cells
 
     def feed_all(self, events: Iterable[Stamped]) -> None:
         """Take several events."""

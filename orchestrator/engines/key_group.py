@@ -147,6 +147,10 @@ class KeyGroup:
             for cell in self.cells:
                 cell.hear(event)
 
+    def has_heard_all(self) -> None:
+        """The news was compacted when it had heard all of it."""
+        self._heard = len(self._news)
+
     def takers(self, kind: type[TraceEvent], case: str) -> list[Handler]:
         """Of the folds that take a type of events those that take a case of it ("" where it has none)."""
         return [

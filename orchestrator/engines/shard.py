@@ -15,6 +15,7 @@ import msgspec
 from actors.trace.events import NodeUp, RunEnd, RunMeta, Stamped
 from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Arrival, Frontier
 from orchestrator.engines.key_group import KeyGroup
+from orchestrator.engines.news import compacted, is_long
 from orchestrator.engines.routing import branches, listening, news_types
 from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.engines.shares import Shares
@@ -43,12 +44,14 @@ class Kept(msgspec.Struct, array_like=True):
 
 class SavedShard(msgspec.Struct):
     """All that a shard knows. written_by: as of ``version_of_state``. pending: what is held back. roles: of nodes, as
-    far as they said so. told: (invariant, key) of violations that were told."""
+    far as they said so. told: (invariant, key) of violations that were told. news_kept: how much of the news was left
+    when it was compacted last."""
 
     written_by: str
     frontier: Frontier
     profile: Profile = Profile()
     news: list[Stamped] = []
+    news_kept: int = 0
     pending: list[Stamped] = []
     roles: dict[str, str] = {}
     told: set[tuple[str, str]] = set()
@@ -169,6 +172,20 @@ class Shard:
                 self._group(route, key)
         for group in self._groups.values():
             group.pass_time(now_us)
+        if is_long(self._known.news, self._known.news_kept):
+            self._compact()
+
+    def _compact(self) -> None:
+        """Keep of the news what keys that are yet to come need; those that are there hear all of it first."""
+        known = self._known
+        for route, key in self._kept:
+            self._group(route, key)
+        for group in self._groups.values():
+            group.hear()
+        known.news[:] = compacted(known.news)
+        known.news_kept = len(known.news)
+        for group in self._groups.values():
+            group.has_heard_all()
 
     def _release(self, below_us: int) -> None:
         """Step what is held back below a clock, news first: no key may miss any that is older than its own events."""

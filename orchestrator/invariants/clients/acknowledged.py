@@ -10,14 +10,16 @@ from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import ConsPos, LogHw, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Copy, Held
 from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up, read_in
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 ACKS_ALL = -1
 
@@ -58,7 +60,7 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Reader(msgspec.Struct):
     """What one consumer has read without a jump, from the leader of one epoch: offsets in [start, end), and earlier
-    such stretches; ``isolation``: of its polls."""
+    such stretches, as far as none goes on where another one was; ``isolation``: of its polls."""
 
     start: int = -1
     end: int = -1
@@ -69,7 +71,13 @@ class Reader(msgspec.Struct):
     def jump(self, to: int) -> None:
         """It goes on elsewhere, or with another leader."""
         if self.end > self.start >= 0:
-            self.earlier.append(Stretch(self.start, self.end, self.leader_epoch))
+            start, end, apart = self.start, self.end, []
+            for each in self.earlier:
+                if each.leader_epoch == self.leader_epoch and each.start <= end and start <= each.end:
+                    start, end = min(start, each.start), max(end, each.end)
+                else:
+                    apart.append(each)
+            self.earlier = [*apart, Stretch(start, end, self.leader_epoch)][-CHANGES_REMEMBERED:]
         self.start = self.end = to
 
     def passed(self, offset: int) -> list[int]:
@@ -81,16 +89,17 @@ class Reader(msgspec.Struct):
 class Sends(State):
     """``recent``: offset -> acknowledged send, as far as a new leader's log could still lack it; ``unread``: those
     that no consumer has got so far; ``aborted``: those of aborted transactions, the most recent ones, which only a
-    reader of all records gets; ``read``: per offset whether a consumer got it. ``given_up``: offset -> record
-    whose loss is excused: each counts once, however many leaders lack it. ``elected``: leader epoch in which some of
-    these came back -> when it was taken up. ``broken``: offset -> record that is lost though nothing allows it.
-    ``tolls``: rule and event -> how many records it showed to be gone. ``now_us``: of the newest event that may show
-    such."""
+    reader of all records gets; ``read``: per offset, from ``read_from`` on, whether a consumer got it. ``given_up``:
+    offset -> record whose loss is excused: each counts once, however many leaders lack it. ``elected``: leader epoch
+    in which some of these came back -> when it was taken up. ``broken``: offset -> record that is lost though nothing
+    allows it. ``tolls``: rule and event -> how many records it showed to be gone. ``now_us``: of the newest event that
+    may show such."""
 
     recent: dict[int, Acknowledged] = {}
     unread: dict[int, Acknowledged] = {}
     aborted: dict[int, Acknowledged] = {}
     read: bytearray = msgspec.field(default_factory=bytearray)
+    read_from: int = 0
     readers: dict[str, Reader] = {}
     floor: int = 0
     budget: LossBudget = LossBudget()
@@ -100,6 +109,24 @@ class Sends(State):
     tolls: dict[str, Toll] = {}
     now_us: int = -1
     renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
+
+    def was_read(self, offset: int) -> bool:
+        """Whether a consumer got it, as far as that is remembered."""
+        place = offset - self.read_from
+        return 0 <= place < len(self.read) and bool(self.read[place])
+
+    def reach(self, offset: int) -> None:
+        """Have a place for what is read there."""
+        place = offset - self.read_from
+        if place >= len(self.read):
+            self.read.extend(bytes(max(place + 1 - len(self.read), READ_AT_A_TIME)))
+        if place > 2 * REMEMBERED:
+            gone = place - REMEMBERED
+            del self.read[:gone]
+            self.read_from += gone
+
+
+READ_AT_A_TIME = 1024
 
 
 class AcknowledgedIsNotLost(LogInvariant[Sends]):
@@ -121,6 +148,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         "records of producers with acks=0, which get no offset",
         "a record at the end that no consumer passes: L6 judges that consumers get there",
         "records that disks lost and regained: a loss within the budget excuses its offsets for good",
+        f"a record that nobody has read when {REMEMBERED:,} others are unread, too",
     )
     exemptions = {
         "acks<=1": (
@@ -180,9 +208,10 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             return NOTHING
         if offset >= state.floor:
             state.recent[offset] = sent
-        if offset >= len(state.read) or not state.read[offset]:
+        if not state.was_read(offset):
             aborted = mirror.transactions.any and mirror.transactions.fate(offset) == "aborted"
             (state.aborted if aborted else state.unread)[offset] = sent
+            forget_first(state.unread, REMEMBERED)
         # What is committed may come from a leader which did not know that an unclean election had replaced it.
         log = mirror.lineage_log(leader_epoch) or mirror.replica(body.broker).log
         where = f"the log of {body.broker} at that time"
@@ -228,6 +257,7 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
             elif lost.back < 0:
                 lost.back = lineage.epoch
                 state.elected[lineage.epoch] = event.wall
+                forget_least(state.elected, CHANGES_REMEMBERED)
         return found
 
     def _in_lineage(self, state: Sends, sent: Acknowledged, offset: int, epoch: int, mirror: LogMirror) -> Emissions:
@@ -274,12 +304,14 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if not rule:
             if state.broken.get(offset) != sent.uid:
                 state.broken[offset] = sent.uid
+                forget_first(state.broken, REMEMBERED)
                 _charge(state, rule, proof)
             return self.violated(state.key, sentence, sent.by, proof)
         known = state.given_up.get(offset)
         if known is not None and known.uid == sent.uid:
             return NOTHING
         state.given_up[offset] = GivenUp(sent.uid, rule)
+        forget_first(state.given_up, REMEMBERED)
         _charge(state, rule, proof)
         return self.excused(rule, state.key, sentence, sent.by, proof)
 
@@ -293,13 +325,14 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         return "loss-budget" if mirror.loss_excuses(offset, state.budget) else ""
 
     def _read(self, state: Sends, event: Stamped, body: PollReturn, mirror: LogMirror) -> None:
-        read, unread = state.read, state.unread
+        unread = state.unread
         last = body.records[-1].offset
-        if last >= len(read):
-            read.extend(bytes(max(last + 1 - len(read), 4096)))
+        state.reach(last)
+        read, start = state.read, state.read_from
         for record in body.records:
             offset = record.offset
-            read[offset] = 1
+            if offset >= start:
+                read[offset - start] = 1
             if offset in unread:
                 del unread[offset]
             elif state.aborted:

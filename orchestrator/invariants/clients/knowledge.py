@@ -15,11 +15,13 @@ from actors.node.isolation import READ_COMMITTED
 from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 from orchestrator.invariants.offsets.list_offsets import FEATURE, LATEST, UNCLEAN_ENABLE
 
 ACKS_ALL = -1
@@ -75,6 +77,8 @@ class Knowledge(msgspec.Struct):
                 fresh[-1] = known
             return
         fresh.append(known)
+        if len(fresh) > OPEN_REMEMBERED:
+            self.before(known.wall_us)  # nobody has asked for long: whoever does comes later
 
     def before(self, now_us: int) -> Floor:
         """What was known strictly before ``now_us``, by more than the clocks' uncertainty."""
@@ -98,7 +102,7 @@ def _raised(floor: Floor, known: Known) -> Floor:
     for index, each in enumerate(floor):
         if each.leader_epoch == known.leader_epoch and each.weak == known.weak:
             return floor if each.end >= known.end else (*floor[:index], known, *floor[index + 1 :])
-    return (*floor, known)
+    return (*floor[-CHANGES_REMEMBERED:], known)
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -150,6 +154,11 @@ class Judged(State):
         if found is None:
             found = self.known[isolation] = Knowledge(self.epsilon_us)
         return found
+
+
+def _begin(state: Judged, op: str, floor: Floor) -> None:
+    state.open[op] = floor
+    forget_first(state.open, OPEN_REMEMBERED)  # their clients are gone
 
 
 class _Ends(LogInvariant[Judged]):
@@ -245,7 +254,7 @@ class LatestCoversWhatIsKnown(_Ends):
         body = event.body
         if type(body) is ListInvoke:
             if body.timestamp == LATEST and body.replica_id < 0:
-                state.open[body.op] = state.knowledge(body.isolation).before(event.wall)
+                _begin(state, body.op, state.knowledge(body.isolation).before(event.wall))
         elif type(body) is SendReturn:
             if body.outcome == "ok" and body.acks == ACKS_ALL and body.offset >= 0:
                 state.knowledge(0).add(_acknowledged(event, body, mirror))
@@ -331,10 +340,10 @@ class RealTimeOrder(_Ends):
         body = event.body
         if type(body) is SendInvoke:
             if body.acks != 0:
-                state.open[body.op] = state.knowledge(0).before(event.wall)
+                _begin(state, body.op, state.knowledge(0).before(event.wall))
         elif type(body) is ListInvoke:
             if body.timestamp == LATEST and body.replica_id < 0 and body.isolation == 0:
-                state.open[body.op] = state.knowledge(0).before(event.wall)
+                _begin(state, body.op, state.knowledge(0).before(event.wall))
         elif type(body) is PollReturn:
             return self._read(state, event, body, mirror) if body.records else NOTHING
         elif type(body) is SendReturn:

@@ -15,9 +15,10 @@ from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 
 def _is_read(body: PollReturn) -> bool:

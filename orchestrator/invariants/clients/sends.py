@@ -7,6 +7,7 @@ import msgspec
 from actors.trace.events import LogHw, PollReturn, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -89,10 +90,13 @@ def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
     return f"{node} committed it at offset {batch.base + batch.uids.index(uid):,} of {state.key}"
 
 
+SEEN_AT_A_TIME = 1024
+
+
 class Session(msgspec.Struct):
     """One producing session, as far as its records are committed: the highest number, its offset and the epoch of the
-    leader that committed it, which numbers were (one byte each), the highest one whose batch a leader took without
-    checking its sequence, and which numbers' sends returned without success."""
+    leader that committed it, which numbers were (one byte each, from ``first`` on), the highest one whose batch a
+    leader took without checking its sequence, and which numbers' sends returned without success."""
 
     number: int = -1
     offset: int = -1
@@ -101,6 +105,27 @@ class Session(msgspec.Struct):
     seen: bytearray = msgspec.field(default_factory=bytearray)
     unchecked: int = -1
     given_up: set[int] = set()
+    first: int = 0
+
+    def has(self, number: int) -> bool:
+        """Whether it is committed, as far as that is remembered."""
+        return number < self.first or bool(self.seen[number - self.first])
+
+    def commit(self, number: int) -> None:
+        """It is."""
+        if number >= self.first:
+            self.seen[number - self.first] = 1
+
+    def reach(self, number: int) -> None:
+        """Have a place for it."""
+        seen, place = self.seen, number - self.first
+        if place >= len(seen):
+            seen.extend(bytes(max(place + 1 - len(seen), SEEN_AT_A_TIME)))
+        if place > 2 * REMEMBERED:
+            gone = place - REMEMBERED
+            del seen[:gone]
+            self.first += gone
+            self.given_up = {each for each in self.given_up if each >= self.first}
 
 
 class SendOrder(State):
@@ -109,6 +134,18 @@ class SendOrder(State):
     sessions: dict[str, Session] = {}
     profile: Profile = Profile()
     renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
+
+    def session(self, name: str) -> Session:
+        """One of them; what is new takes the place of the one that has committed nothing for longest."""
+        found = self.sessions.get(name)
+        if found is None:
+            if len(self.sessions) >= SESSIONS_REMEMBERED:
+                del self.sessions[min(self.sessions, key=self._offset_of)]
+            found = self.sessions[name] = Session()
+        return found
+
+    def _offset_of(self, name: str) -> int:
+        return self.sessions[name].offset
 
 
 class ProducerOrderIsKept(LogInvariant[SendOrder]):
@@ -142,6 +179,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
     unseen = (
         "whether a producer without idempotence retried: any of its batches may overtake",
         "records of several producers against each other (C6)",
+        f"a record that more than {REMEMBERED:,} later ones of its producer have overtaken",
+        IDS_UNSEEN,
     )
 
     def initial(self, key: str, profile: Profile) -> SendOrder:
@@ -154,7 +193,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
                 state.renumbered.note(body)
                 name, number = place_of(body.uid)
                 if number >= 0:
-                    state.sessions.setdefault(name, Session()).given_up.add(number)
+                    state.session(name).given_up.add(number)
             return NOTHING
         found: list[object] | None = None
         for batch in mirror.newly_committed:
@@ -177,19 +216,17 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
             name, number = place_of(uid)
             session = state.sessions.get(name)
             if session is None:
-                session = state.sessions[name] = Session()
-            seen = session.seen
-            if number >= len(seen):
-                seen.extend(bytes(max(number + 1 - len(seen), 4096)))
+                session = state.session(name)
+            session.reach(number)
             state.tested += session.number >= 0
             if number > session.number:
                 session.number, session.offset, session.leader_epoch, session.by = number, offset, leader_epoch, by
                 if unchecked:
                     session.unchecked = number
-            elif number >= 0 and not seen[number] and not found:
+            elif number >= 0 and not session.has(number) and not found:
                 found = self._overtaken(state, name, session, uid, number, offset, batch, event, mirror)
             if number >= 0:
-                seen[number] = 1
+                session.commit(number)
         return found
 
     def _overtaken(

@@ -11,6 +11,7 @@ from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, witness
+from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
@@ -171,6 +172,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     }
     unseen = (
         "a first number that is too high although as many records had been sent before: not all of them got a number",
+        IDS_UNSEEN,
     )
 
     SENT_REMEMBERED = 16_384
@@ -183,8 +185,11 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         assert type(body) is LogAppend
         if body.role != "leader" or body.producer_id < 0 or body.control or body.base_sequence < 0:
             return NOTHING
-        state.tested += 1
+        log = mirror.producers.nodes.get(event.node)
         known = mirror.producers.last(event.node, body.producer_id)
+        if known is None and log is not None and log.has_forgotten(body.producer_id):
+            return NOTHING
+        state.tested += 1
         if known is None or known.producer_epoch != body.producer_epoch:
             expected = 0
         else:
@@ -212,7 +217,9 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         assert type(body) is SendInvoke
         session, number = place_of(body.uid)
         if number >= 0:
-            sent = state.sent.setdefault(session, Sent())
+            sent = state.sent.get(session) or Sent()
+            touch(state.sent, session, sent)
+            forget_first(state.sent, SESSIONS_REMEMBERED)
             sent.numbers.append(number)
             if len(sent.numbers) > 2 * self.SENT_REMEMBERED:
                 del sent.numbers[: self.SENT_REMEMBERED]

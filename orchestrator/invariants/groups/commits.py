@@ -257,6 +257,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
             commit = register.acknowledged(event, body, tp, begun)
             if commit is not None:
                 register.fresh.append(Acknowledged(event.wall, commit, witness(event)))
+                if len(register.fresh) > REMEMBERED:
+                    register.newest_before(event.wall)  # whoever looks it up comes later
                 continue
             sentence = (
                 f"{event.node} was informed that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, "

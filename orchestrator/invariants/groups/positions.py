@@ -11,8 +11,9 @@ from actors.node.spec import is_recreated
 from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 
 class Delivered(msgspec.Struct):

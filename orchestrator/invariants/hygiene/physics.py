@@ -9,6 +9,7 @@ import msgspec
 from actors.trace.events import LinkRuleChange, NodeDown, NodeUp, Rpc, RpcReply, RunRepeat, Stamped
 from actors.trace.stamper import connection_source
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, CONNECTIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import RUN, TRACE
 
 DRIVER = "driver"
@@ -30,10 +31,10 @@ class Links(State):
     served: connection of another -> number of the last request answered. cuts: "rule recorder" -> a cut of what it
     sends."""
 
-    ended: set[int] = set()
+    ended: dict[int, bool] = {}
     answered: dict[str, int] = {}
     served: dict[str, int] = {}
-    closed: set[str] = set()
+    closed: dict[str, bool] = {}
     cuts: dict[str, Cut] = {}
 
 
@@ -91,7 +92,9 @@ class PhysicsHold(KeyedInvariant[Links]):
             )
         kind = type(body)
         if kind is NodeDown:
-            state.ended.add(event.incarnation)
+            state.ended[event.incarnation] = True
+            forget_first(state.ended, CHANGES_REMEMBERED)
+            state.answered.clear()  # its connections ended with it
             return NOTHING
         for cut in state.cuts.values():
             if cut.first[1] < 0:
@@ -102,7 +105,8 @@ class PhysicsHold(KeyedInvariant[Links]):
         connection, _, number = event.req.rpartition("#")
         if kind is Rpc and connection_source(connection) == event.node:
             if body.outcome != "answered":
-                state.closed.add(connection)
+                touch(state.closed, connection, True)
+                forget_first(state.closed, CONNECTIONS_REMEMBERED)
                 state.answered.pop(connection, None)
             elif connection in state.closed:
                 return self.violated(
@@ -119,7 +123,8 @@ class PhysicsHold(KeyedInvariant[Links]):
     ) -> Emissions:
         state.tested += 1
         before = last.get(connection, -1)
-        last[connection] = number
+        touch(last, connection, number)
+        forget_first(last, CONNECTIONS_REMEMBERED)
         if number > before:
             return NOTHING
         how = "twice" if number == before else f"after that of {before}"

@@ -17,6 +17,7 @@ from orchestrator.invariants.folds.fold import (
     Profile,
     State,
 )
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.folds.routes import NODE, TRACE
 from orchestrator.invariants.mirrors.voter_sets import by_directory
 
@@ -168,12 +169,22 @@ class Incarnation(msgspec.Struct):
 
 class NodeTrace(State):
     """Of one node: its incarnations, its role as far as it said so, how ids of its events begin, and the cause that was
-    looked at last (the events of one step share theirs)."""
+    looked at last (the events of one step share theirs). whole: incarnations up to it have ended, with nothing missing,
+    and are not remembered one by one."""
 
     role: str = ""
     prefix: str = ""
     last_cause: str = ""
+    whole: int = -1
     incarnations: dict[int, Incarnation] = {}
+
+    def forget(self) -> None:
+        """Of what is over and was whole nothing more need be known: who acts on it late cannot be judged."""
+        for number in sorted(self.incarnations)[:-CHANGES_REMEMBERED]:
+            if number != self.whole + 1 or not self.incarnations[number].ended:
+                break
+            self.whole = number
+            del self.incarnations[number]
 
 
 class TraceIsWhole(KeyedInvariant[NodeTrace]):
@@ -192,6 +203,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     unseen = (
         "the last events of a killed process: only its written log is known",
         "the content of an event: only its presence and order are checked",
+        f"who acts on a message of a process that has had {CHANGES_REMEMBERED} successors",
     )
     route = TRACE
     types = tuple(EVENT_TYPES.values())
@@ -210,6 +222,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
             own = state.incarnations.get(event.incarnation)
             if own is None:
                 own = state.incarnations[event.incarnation] = Incarnation()
+                state.forget()
             state.tested += 1
             rose = event.wall > own.wall or (event.wall == own.wall and event.logical > own.logical)
             if event.seq != own.last_seq + 1 or not rose or own.ended:
@@ -224,6 +237,8 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
         """A node acts on a message: the event after which this node sent it must have come."""
         _, number, seq = cause.rsplit("/", 2)
         before = state.incarnations.get(int(number))
+        if int(number) <= state.whole:
+            return NOTHING
         if before is not None and before.last_seq >= int(seq):
             return NOTHING
         return self._cloud(state, f"{event.node} acted on {cause}, which does not come before in the trace", event)
@@ -241,7 +256,7 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
     def _final(self, state: NodeTrace, body: RunEnd) -> None:
         for name, final_seq in body.final_seq.items():
             node, _, incarnation = name.rpartition("/")
-            if node == state.key:
+            if node == state.key and int(incarnation) > state.whole:
                 state.incarnations.setdefault(int(incarnation), Incarnation()).final_seq = final_seq
         if state.key == DRIVER:
             for own in state.incarnations.values():

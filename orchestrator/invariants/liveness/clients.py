@@ -37,6 +37,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, committed_alone, witness
 from orchestrator.invariants.folds.known_findings import former_epoch, known_as
+from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
@@ -128,6 +129,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if kind is SendInvoke:
             self.oblige(state, body.op, event)
             state.sends[body.op] = OpenSend(body.acks, *place_of(body.uid))
+            forget_first(state.sends, OPEN_REMEMBERED)  # their clients are gone
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         state.sends.pop(body.op, None)
         if body.outcome == "unknown":
@@ -220,6 +222,7 @@ class Reading(PartitionState):
         self.log_end = body.last + 1
         if body.transactional or body.control:
             self.transactions.append(body.base, body.last + 1, transactional(body), body.control)
+            self.transactions.forget_ended(self.high_watermark)
 
     def limit(self, consumer: str) -> int:
         """Up to where there is something to read for it."""

@@ -9,6 +9,7 @@ import msgspec
 from actors.node.spec import node_name, partition_name
 from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, PartRemove, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_least
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 
@@ -80,6 +81,7 @@ class Images(State):
                 known = self.partitions.setdefault(said.tp, []) if said.tp else self.brokers.setdefault(said.broker, [])
                 known.append(said)
                 known.sort(key=_offset)
+                del known[:-CHANGES_REMEMBERED]
         self.waiting = left
 
 
@@ -119,6 +121,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         "ISRs, replicas and configurations in an image: its digest covers the log from which it was built.",
         "An image that stays behind for good: L8 requires that it reaches the end of the metadata log.",
         "With metadata.propagation=push, whether a broker's answer is from its last update.",
+        f"What a partition or a broker was before its last {CHANGES_REMEMBERED} records.",
     )
 
     def initial(self, key: str, profile: Profile) -> Images:
@@ -159,9 +162,11 @@ class ImagesAreOneHistory(LogInvariant[Images]):
             seen = state.brokers_seen[event.node] = Seen(event.incarnation)
         before = seen.images[-1].offset if seen.images else -1
         seen.images.append(Image(body.offset, event.seq))
+        del seen.images[:-OPEN_REMEMBERED]
         if body.digest is None:
             return self.cannot_tell(state.key, event)
         known = state.digests.setdefault(body.offset, Digest(body.digest, witness(event)))
+        forget_least(state.digests, OPEN_REMEMBERED)
         state.tested += before >= 0 or known.by.id != event.id
         if body.offset < before:
             wrong = f"reached {body.offset:,} of the metadata log when it had reached {before:,}"
@@ -230,7 +235,10 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         state.tested += 1
         if said.removed:
             return f"its image, up to {offset:,}, has no such topic", said.by
-        registered = _below(state.brokers.get(said.leader, []), offset)
+        registrations = state.brokers.get(said.leader, [])
+        registered = _below(registrations, offset)
+        if registered is None and len(registrations) >= CHANGES_REMEMBERED:
+            return "", None  # so far back it is not remembered
         right = said.leader if registered is not None and not registered.fenced else NOBODY
         if leader == right and epoch in (said.leader_epoch, -1):
             return "", None

@@ -28,6 +28,7 @@ from actors.trace.events import (
 from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
 from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
@@ -120,6 +121,7 @@ def _adopt(state: Beliefs, event: Stamped, tp: str, leader: int, epoch: int) -> 
     belief.seen, belief.by = epoch, witness(event)
     if leader != NOBODY:
         belief.adopted.append(Adopted(leader, epoch, event.seq, witness(event)))
+        del belief.adopted[:-REMEMBERED]
 
 
 class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
@@ -380,7 +382,10 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if epoch < 0:
             return NOTHING
         state.tested += 1
-        had = state.leaders.get(tp, {}).get(epoch)
+        known = state.leaders.get(tp, {})
+        had = known.get(epoch)
+        if had is None and len(known) >= CHANGES_REMEMBERED and epoch < min(known):
+            return NOTHING
         if had is not None and any(node_name(leader) == broker for leader in had):
             return NOTHING
         whom = f"{' and '.join(map(node_name, had))} led" if had else "it took over no leader"
@@ -412,7 +417,10 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                 state.adopted.setdefault(tp, []).append(Adopted(leader, epoch, event.seq, witness(event)))
                 del state.adopted[tp][:-REMEMBERED]
                 if leader != NOBODY:
-                    state.leaders.setdefault(tp, {}).setdefault(epoch, []).append(leader)
+                    known = state.leaders.setdefault(tp, {})
+                    if leader not in known.setdefault(epoch, []):
+                        known[epoch].append(leader)
+                    forget_least(known, CHANGES_REMEMBERED)
             elif body.source == "metadata":
                 state.tested += 1
                 if epoch >= seen:

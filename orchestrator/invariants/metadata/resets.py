@@ -21,8 +21,9 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 """Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""

@@ -13,10 +13,16 @@ import msgspec
 
 from actors.trace.events import Polled
 from orchestrator.invariants.folds.fold import Witness
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
+
+PRODUCERS_REMEMBERED = 1 << 14
+"""Producer ids and epochs: with ``transaction.version`` 2 each transaction has an epoch of its own."""
+LOOK_BACK = 64
+"""Of those, how many are looked through for one that is known."""
 
 _COMMIT = struct.Struct(f"<?iI{WITNESS}")
 _OFFSET = struct.Struct("<?q")
@@ -52,7 +58,8 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 class CommittedRecords(msgspec.Struct):
     """``names`` and ``rows``: by offset. ``places``: producing session -> number of its record -> offset of the last
     copy; ``unnumbered``: uids that have no such number -> the same. ``displaced``: last copies whose offset another
-    record has now. ``nodes``, ``producers``: what numbers in rows stand for. Of the event just taken: ``again``, offset
+    record has now. ``nodes``, ``producers``: what numbers in rows stand for, the latter from ``producers_from`` on.
+    Of the event just taken: ``again``, offset
     -> the copy that its record had before; ``replaced``, offset -> what was committed there before."""
 
     names: OffsetWindow = msgspec.field(default_factory=OffsetWindow)
@@ -62,6 +69,7 @@ class CommittedRecords(msgspec.Struct):
     displaced: dict[str, Copy] = {}
     nodes: Names = msgspec.field(default_factory=Names)
     producers: list[Numbered] = msgspec.field(default_factory=lambda: [NOT_NUMBERED])
+    producers_from: int = 0
     again: dict[int, Copy] = {}
     replaced: dict[int, Held] = {}
 
@@ -133,18 +141,25 @@ class CommittedRecords(msgspec.Struct):
         if place < 0:
             return None
         _, leader_epoch, producer, *packed = _COMMIT.unpack_from(self.rows.data, place)
-        return Copy(offset, leader_epoch, self.producers[producer], self.nodes.unpack(*packed))
+        producer -= self.producers_from
+        numbered = self.producers[producer] if producer > 0 else NOT_NUMBERED
+        return Copy(offset, leader_epoch, numbered, self.nodes.unpack(*packed))
 
     def _producer(self, batch: BatchFacts) -> int:
         """The number of the producer id and epoch of a batch; batches of one come one after another."""
         if batch.producer_id < 0:
             return 0
         numbered = Numbered(batch.producer_id, batch.producer_epoch)
-        for index in range(len(self.producers) - 1, 0, -1):
+        last = len(self.producers) - 1
+        for index in range(last, max(last - LOOK_BACK, 0), -1):
             if self.producers[index] == numbered:
-                return index
+                return self.producers_from + index
         self.producers.append(numbered)
-        return len(self.producers) - 1
+        if len(self.producers) > 2 * PRODUCERS_REMEMBERED:
+            gone = len(self.producers) - PRODUCERS_REMEMBERED
+            del self.producers[1 : 1 + gone]
+            self.producers_from += gone
+        return self.producers_from + len(self.producers) - 1
 
     def _place_of(self, uid: str) -> int:
         session, number = place_of(uid)
@@ -163,5 +178,11 @@ class CommittedRecords(msgspec.Struct):
             return
         places = self.places.get(session)
         if places is None:
+            if len(self.places) >= SESSIONS_REMEMBERED:
+                del self.places[min(self.places, key=self._end_of)]
             places = self.places[session] = Rows(_OFFSET.size)
         places.put(number, _OFFSET.pack(True, offset))
+
+    def _end_of(self, session: str) -> int:
+        data = self.places[session].data
+        return _OFFSET.unpack_from(data, len(data) - _OFFSET.size)[1] if data else -1

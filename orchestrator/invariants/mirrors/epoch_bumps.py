@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import SendReturn, Stamped
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Numbered
 from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_ERRORS, ProducerStates, named
@@ -32,6 +33,7 @@ class FailedSends(msgspec.Struct):
             known = self.walls.setdefault(place_of(body.uid)[0], [])
             known.append(event.wall)
             del known[:-REMEMBERED]
+            forget_first(self.walls, SESSIONS_REMEMBERED)
 
     def any_between(self, session: str, start: int, end: int) -> bool:
         """Whether one failed in that time."""

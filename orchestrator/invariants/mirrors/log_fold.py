@@ -10,7 +10,8 @@ from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import Stamped, TraceEvent
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Route, St
 from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant, MirrorState
-from orchestrator.invariants.mirrors.log_mirror import LOGS, LogMirror, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LOGS, LogMirror
+from orchestrator.invariants.mirrors.loss_budget import loss_budget
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
 
 

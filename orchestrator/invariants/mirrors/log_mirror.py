@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import METADATA_PARTITION, is_recreated, node_name
+from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     ListReturn,
     LogAppend,
@@ -42,49 +42,20 @@ from actors.trace.events import (
     TraceEvent,
 )
 from actors.trace.metadata_history import NewestController
-from orchestrator.invariants.folds.fold import Profile, Witness, witness
+from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
+from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
 from orchestrator.invariants.mirrors.transactions_of_log import Span, TransactionsOfLog
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
-
-ELR = "eligible.leader.replicas.version"
-"""The feature of eligible leader replicas."""
 
 WIPED = "The schedule wiped disks of voters: no majority was left that must have the entry."
 """When what a quorum committed may be gone."""
 
 TRIM_AT = 1024
 """Batches of a replica at which the mirror looks for something to forget."""
-
-
-class Loss(msgspec.Struct):
-    """Offsets in [start, end) that a power loss, or a wiped disk, took from a replica. ``alone``: while they were
-    missing the ISR was this replica and no other."""
-
-    start: int
-    end: int
-    alone: bool
-
-
-class LossBudget(msgspec.Struct, frozen=True):
-    """When a committed record may be gone: once ``min_isr`` replicas held and lost it. Without eligible leader replicas
-    also if the last member of the ISR did: it stays in the ISR whatever it has left (KIP-966, "last replica
-    standing"). quorum: this is the metadata log, of which only a disk that lost what it had synced takes anything, and
-    which is gone once no majority of the voters is left that must have it."""
-
-    min_isr: int = 1
-    elr: bool = False
-    quorum: bool = False
-
-
-def loss_budget(profile: Profile, tp: str) -> LossBudget:
-    """The budget of a topic partition."""
-    if tp == METADATA_PARTITION:
-        return LossBudget(quorum=True)
-    min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
-    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "0"))
 
 
 class Replica(msgspec.Struct):
@@ -517,6 +488,7 @@ class LogMirror(msgspec.Struct):
         unclean = any(before < each <= epoch for each in self.unclean) or self.giving_up == event.node
         self.giving_up = ""
         self.lineages[epoch] = Lineage(epoch, event.node, log_end, witness(event), unclean)
+        self._forget_lineages()
         shared = self.committed.shared_with(replica.log, self.committed.end)
         if unclean:
             self._taint(epoch, event, shared, "unclean-election")
@@ -524,6 +496,18 @@ class LogMirror(msgspec.Struct):
                 self._commit(event, replica.log, epoch, (end := replica.high_watermark), replica.log.ph_at(end))
         elif shared < self.committed.end and self.loss_excuses(shared, self.budget):
             self._taint(epoch, event, shared, "loss-budget")
+
+    def _forget_lineages(self) -> None:
+        """Leader epochs that have had many successors, and whose leader has heard of one, matter to nobody."""
+        if len(self.lineages) > CHANGES_REMEMBERED:
+            for epoch in sorted(self.lineages)[:-CHANGES_REMEMBERED]:
+                if self.replica(self.lineages[epoch].leader).leads != epoch:
+                    del self.lineages[epoch]
+        while len(self.unclean) > CHANGES_REMEMBERED:
+            del self.unclean[min(self.unclean)]
+        while len(self.taints) > CHANGES_REMEMBERED:
+            one, other = self.taints[:2]
+            self.taints[:2] = [Taint(other.epoch, min(one.start, other.start), other.by, other.rule)]
 
     def _stop_leading(self, node: str) -> None:
         replica = self.replica(node)
@@ -551,6 +535,10 @@ class LogMirror(msgspec.Struct):
         top = self.commits.get(epoch)
         if top is None or new > top.end:
             self.commits[epoch] = Commit(epoch, new, ph, by)
+            if len(self.commits) > CHANGES_REMEMBERED:
+                # Of the two oldest the one that reached further stands for both.
+                one, other = sorted(self.commits)[:2]
+                del self.commits[one if self.commits[one].end <= self.commits[other].end else other]
         if new > self.committed.end:
             self.newly_committed = log.between(self.committed.end, new)
             if not self.budget.quorum:
@@ -562,7 +550,7 @@ class LogMirror(msgspec.Struct):
                     if ended is not None:
                         self.newly_ended.append(ended)
                 if batch.producer_id >= 0:
-                    self.producers.committed.setdefault(batch.producer_id, Committed(batch.end, epoch, by))
+                    self.producers.commit(batch.producer_id, Committed(batch.end, epoch, by))
 
     def _taint(self, epoch: int, event: Stamped, shared: int, rule: str) -> None:
         """What older epochs committed and the new leader lacks, what is not ``shared``, is no longer committed."""

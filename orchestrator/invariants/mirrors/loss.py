@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from actors.trace.events import PollReturn, SendReturn, Stamped
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.loss_budget import LossBudget
 
 UNCLEAN = "An unclean election in between gave up the records that the new leader lacked."
 LOST = (

@@ -28,6 +28,9 @@ FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, PartRemove, 
 """Types of the events that a view is built from."""
 
 EPOCHS_KEPT = 16
+ENTRIES_KEPT = 1 << 10
+"""Entries of a view that are kept one by one: more than the log of a new leader lacks of them. Of what is before these,
+the last one of each subject is kept."""
 PROPOSALS_KEPT = 64
 
 
@@ -49,9 +52,10 @@ class Proposal(msgspec.Struct, frozen=True):
 
 class View(msgspec.Struct):
     """The log of one quorum epoch's leader. ``partitions``, ``brokers``, ``configs``: the last entry of each, by topic
-    partition, broker id, and (resource, key)."""
+    partition, broker id, and (resource, key). ``settled``: of the entries the first ones, one of each subject."""
 
     entries: list[Entry] = []
+    settled: int = 0
     partitions: dict[str, Entry] = {}
     brokers: dict[int, Entry] = {}
     configs: dict[tuple[str, str], Entry] = {}
@@ -59,6 +63,8 @@ class View(msgspec.Struct):
     def add(self, entry: Entry) -> None:
         """Replay an entry."""
         self.entries.append(entry)
+        if len(self.entries) > 2 * ENTRIES_KEPT + self.settled:
+            self._settle()
         body = entry.body
         if type(body) is PartChange:
             self.partitions[body.tp] = entry
@@ -69,6 +75,16 @@ class View(msgspec.Struct):
         else:
             assert type(body) is ConfigChange
             self.configs[body.resource, body.key] = entry
+
+    def _settle(self) -> None:
+        old, new = self.entries[:-ENTRIES_KEPT], self.entries[-ENTRIES_KEPT:]
+        last: dict[object, Entry] = {}
+        for entry in old:
+            subject = _subject(entry.body)
+            last.pop(subject, None)
+            if type(entry.body) is not PartRemove:
+                last[subject] = entry
+        self.entries, self.settled = [*last.values(), *new], len(last)
 
     def partition(self, tp: str) -> PartChange | None:
         """The present state of a partition."""
@@ -94,6 +110,16 @@ class View(msgspec.Struct):
         """A dynamic configuration value as text; None where it is not set."""
         entry = self.configs.get((resource, key))
         return None if entry is None else entry.body.value  # type: ignore[union-attr]  # configs hold these alone
+
+
+def _subject(body: PartChange | PartRemove | BrokerReg | ConfigChange) -> object:
+    """What an entry is about; the next one about it takes its place."""
+    if type(body) is BrokerReg:
+        return body.broker
+    if type(body) is ConfigChange:
+        return body.resource, body.key
+    assert isinstance(body, PartChange | PartRemove)
+    return body.tp
 
 
 class Candidacy(msgspec.Struct, frozen=True):

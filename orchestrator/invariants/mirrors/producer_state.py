@@ -8,6 +8,7 @@ from actors.log.batch import add_sequence
 from actors.node.errors import KafkaError
 from actors.trace.events import LogAppend, ReplyPartition, Stamped
 from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
 
 NO_PRODUCER_STATE = "A leader without records of the producer id accepted a batch with any sequence number."
 """Exemption, where it follows from T2's of the same name."""
@@ -63,8 +64,10 @@ class ProducerLog(msgspec.Struct):
     """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none. ``from_zero``:
     those whose transactions begin at sequence 0, whatever the log has of them (``transaction.version`` 2). ``markers``:
     of transactions: offset ``end`` (exclusive) and producer epoch. ``verified``: how often a coordinator was asked for
-    their transaction since the log got something of it."""
+    their transaction since the log got something of it. ``forgotten``: the highest id of which nothing is remembered
+    because others came since, -1 none; ids rise."""
 
+    forgotten: int = -1
     entries: dict[int, ProducerEntry] = {}
     markers: dict[int, list[tuple[int, int]]] = {}
     cut_in: int = -1
@@ -76,6 +79,9 @@ class ProducerLog(msgspec.Struct):
         entry = self.entries.get(body.producer_id)
         if entry is None:
             entry = self.entries[body.producer_id] = ProducerEntry()
+            if body.producer_id <= self.forgotten:
+                entry.more = True
+            self._forget()
         last = add_sequence(body.base_sequence, body.last - body.base)
         entry.batches.append(
             Sequences(body.producer_epoch, body.base_sequence, last, body.last + 1, body.leader_epoch, witness(event))
@@ -83,6 +89,24 @@ class ProducerLog(msgspec.Struct):
         if len(entry.batches) > 2 * REMEMBERED:
             del entry.batches[:REMEMBERED]
             entry.more = True
+
+    def _forget(self) -> None:
+        """Forget who has appended nothing for longest."""
+        while len(self.entries) > SESSIONS_REMEMBERED:
+            oldest = min(self.entries, key=self._end_of)
+            for known in (self.entries, self.markers, self.from_zero, self.verified):
+                known.pop(oldest, None)
+            self.forgotten = max(self.forgotten, oldest)
+        for each in (self.markers, self.from_zero, self.verified):
+            forget_first(each, 2 * SESSIONS_REMEMBERED)
+
+    def _end_of(self, producer_id: int) -> int:
+        last = self.entries[producer_id].last
+        return -1 if last is None else last.end
+
+    def has_forgotten(self, producer_id: int) -> bool:
+        """Whether the log may have something of a producer id that is not remembered."""
+        return producer_id <= self.forgotten and producer_id not in self.entries
 
     def append_marker(self, body: LogAppend) -> None:
         """A marker of a transaction came to the end of the log."""
@@ -110,6 +134,8 @@ class ProducerLog(msgspec.Struct):
         """Why a leader had no reason to refuse a batch as it did (``ProducerAppendInfo.java``), "" if it had one, or if
         that cannot be said: its log was cut since it decided."""
         if told.error not in SEQUENCE_ERRORS or told.producer_id < 0 or self.cut_in > told.leader_epoch >= 0:
+            return ""
+        if self.has_forgotten(told.producer_id):
             return ""
         entry = self.entries.get(told.producer_id, ProducerEntry())
         end = told.log_end if told.log_end >= 0 else 1 << 62
@@ -169,7 +195,7 @@ class ProducerStates(msgspec.Struct):
     nodes: dict[str, ProducerLog] = {}
     unchecked: list[tuple[int, int]] = []
     begun: dict[str, int] = {}
-    refused: set[str] = set()
+    refused: dict[str, bool] = {}
     committed: dict[int, Committed] = {}
 
     def last(self, node: str, producer_id: int) -> Sequences | None:
@@ -187,10 +213,13 @@ class ProducerStates(msgspec.Struct):
             if (
                 body.base_sequence
                 and body.producer_id not in log.entries
+                and not log.has_forgotten(body.producer_id)
                 and self.must_have(body.producer_id, body.leader_epoch) is None
             ):
                 self.unchecked.append((body.base, body.batch_epoch))
+                del self.unchecked[:-SESSIONS_REMEMBERED]
             self.begun.setdefault(named(body.producer_id, body.producer_epoch), event.wall)
+            forget_first(self.begun, SESSIONS_REMEMBERED)
         log.append(event, body)
 
     def cut(self, node: str, end: int, leader_epoch: int = -1) -> None:
@@ -204,6 +233,12 @@ class ProducerStates(msgspec.Struct):
         first = self.committed.get(producer_id)
         return None if first is None or first.leader_epoch > leader_epoch else first.by
 
+    def commit(self, producer_id: int, first: Committed) -> None:
+        """A batch of a producer id was committed."""
+        if producer_id not in self.committed:
+            self.committed[producer_id] = first
+            forget_first(self.committed, SESSIONS_REMEMBERED)
+
     def give_up(self, offset: int) -> None:
         """What was committed from an offset on is so no more."""
         self.committed = {each: first for each, first in self.committed.items() if first.end <= offset}
@@ -213,7 +248,8 @@ class ProducerStates(msgspec.Struct):
         if told.error in SEQUENCE_ERRORS and told.producer_id >= 0:
             log = self.nodes.get(node)
             if not (ProducerLog() if log is None else log).wrongly_refused(told):
-                self.refused.add(named(told.producer_id, told.producer_epoch))
+                self.refused[named(told.producer_id, told.producer_epoch)] = True
+                forget_first(self.refused, SESSIONS_REMEMBERED)
 
 
 def named(producer_id: int, producer_epoch: int) -> str:

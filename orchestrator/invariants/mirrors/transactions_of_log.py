@@ -149,6 +149,12 @@ class TransactionsOfLog(msgspec.Struct):
         keep = bisect_left(self.ended, floor, key=_marker_of)
         del self.ended[:keep]
 
+    def forget_ended(self, high_watermark: int) -> None:
+        """The same for who does not know of a floor: of what ended below a high watermark, all but the last ones."""
+        if len(self.ended) > 2 * MARKERS_REMEMBERED:
+            below = bisect_left(self.ended, high_watermark, key=_marker_of)
+            del self.ended[: max(below - MARKERS_REMEMBERED, 0)]
+
     # ---- reading -------------------------------------------------------------------------------------------
 
     @property

@@ -18,10 +18,12 @@ from actors.trace.events import (
 )
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOST
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 FEATURE = "kip-207"
 UNCLEAN_ENABLE = "unclean.leader.election.enable"
@@ -126,6 +128,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
             if body.timestamp == LATEST and body.replica_id < 0:
                 self._settle(state, event.wall)
                 state.open[body.op] = Asked(state.floors.get(body.isolation, ()), witness(event))
+                forget_first(state.open, OPEN_REMEMBERED)  # their clients are gone
         elif type(body) is ListReturn:
             asked = state.open.pop(body.op, None)
             if asked is not None and body.outcome == "ok" and body.error == 0:
@@ -230,7 +233,7 @@ def _raised(floor: tuple[Told, ...], told: Told) -> tuple[Told, ...]:
             if known.offset >= told.offset:
                 return floor
             return (*floor[:index], told, *floor[index + 1 :])
-    return (*floor, told)
+    return (*floor[-CHANGES_REMEMBERED:], told)
 
 
 def _by_offset(told: Told) -> int:

@@ -14,7 +14,7 @@ from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, S
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Finding, Profile, St, State, Witness, witness
 from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.folds.routes import CONTROLLER
-from orchestrator.invariants.mirrors.log_mirror import ELR
+from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView, View
 
 UNCLEAN_ENABLE = "unclean.leader.election.enable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, PartChange, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
-from orchestrator.invariants.mirrors.log_mirror import ELR
+from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import MetadataView
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named
 

@@ -11,8 +11,9 @@ from actors.trace.events import OVERTAKEN, IsrPropose, LogHw, PartAssume, PartCh
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, LossBudget, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
 
 POOLS_KEPT = 64

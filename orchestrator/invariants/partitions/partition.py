@@ -24,6 +24,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.min_isr import HEARD, Least, LeastIsr
 
@@ -38,10 +39,19 @@ class Leadership(msgspec.Struct, frozen=True):
 
 
 class Leaderships(State):
-    """Leader epoch -> what controllers gave, and what a broker assumed."""
+    """Leader epoch -> what controllers gave, and what a broker assumed. upto: of older ones nothing is known any
+    more."""
 
     given: dict[int, list[Leadership]] = {}
     assumed: dict[int, Leadership] = {}
+    upto: int = -1
+
+    def forget(self) -> None:
+        """Forget the oldest."""
+        if len(self.given) > CHANGES_REMEMBERED:
+            forget_least(self.given, CHANGES_REMEMBERED)
+            self.upto = max(self.upto, min(self.given) - 1)
+        forget_least(self.assumed, CHANGES_REMEMBERED)
 
 
 class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
@@ -57,7 +67,10 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
     title = "One leader per leader epoch, and only the broker that the controller named"
     source = "KIP-320; KIP-101"
     tested_when = "a broker becomes leader"
-    unseen = ("leaders that a controller named and that never took over",)
+    unseen = (
+        "leaders that a controller named and that never took over",
+        f"a leader epoch that has had {CHANGES_REMEMBERED} successors when a broker takes it up",
+    )
     route = PARTITION
     types = (PartChange, PartAssume)
 
@@ -85,13 +98,18 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
                     event,
                 )
         given.append(Leadership(body.leader, body.quorum_epoch, witness(event)))
+        del given[:-CHANGES_REMEMBERED]
+        state.forget()
         return NOTHING
 
     def _assumed(self, state: Leaderships, event: Stamped, body: PartAssume) -> Emissions:
+        if body.leader_epoch <= state.upto:
+            return NOTHING
         state.tested += 1
         known = state.assumed.get(body.leader_epoch)
         if known is None:
             state.assumed[body.leader_epoch] = Leadership(body.leader, -1, witness(event))
+            state.forget()
         elif known.by.node != event.node:
             return self.violated(
                 state.key,
@@ -209,8 +227,7 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             self._assumed(state, event, body)
         elif type(body) is PartChange:
             state.isrs[body.partition_epoch] = sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr})
-            if len(state.isrs) > 1024:
-                del state.isrs[next(iter(state.isrs))]
+            forget_first(state.isrs, CHANGES_REMEMBERED)
         elif type(body) is IsrPropose and body.outcome == "proposed":
             asked = (event.incarnation, body.proposal, body.leader_epoch, body.partition_epoch, body.members)
             if state.judged.get(event.node) == asked:
@@ -357,7 +374,9 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         elif event.node == state.controller[1]:
             assert type(body) is BrokerReg
             life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
-            state.lives.setdefault(body.broker, []).append(life)
+            lives = state.lives.setdefault(body.broker, [])
+            lives.append(life)
+            del lives[:-CHANGES_REMEMBERED]
         return NOTHING
 
     def step(self, state: Lives, event: Stamped) -> Emissions:

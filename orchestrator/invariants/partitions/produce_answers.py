@@ -7,12 +7,11 @@ import msgspec
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import LogAppend, LogHw, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import PARTITION
 
 ACKS_ALL = -1
 LEADER = "leader"
-CONNECTIONS_MAX = 1000
-"""Produces that are remembered of a partition: more are not under way."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -82,8 +81,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         moment = _moment(event)
         batches = known.batches + 1 if known is not None and known.appended.step == moment.step else 1
         state.waiting[connection] = Waiting(body.last + 1, batches, moment)
-        if len(state.waiting) > CONNECTIONS_MAX:
-            del state.waiting[next(iter(state.waiting))]
+        forget_first(state.waiting, CONNECTIONS_REMEMBERED)
         return NOTHING
 
     def _answered(self, state: Produces, event: Stamped, body: RpcReply) -> Emissions:

@@ -9,6 +9,8 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
+FACTS_REMEMBERED = 1 << 12
+
 
 class PrefixFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The prefix hash that the first replica had at the end of a batch."""
@@ -22,7 +24,7 @@ class Prefixes(State):
 
     known: dict[int, dict[int, PrefixFact]] = {}
     count: int = 0
-    limit: int = 1 << 12
+    limit: int = msgspec.field(default_factory=lambda: FACTS_REMEMBERED)
 
 
 class LogMatching(LogInvariant[Prefixes]):
@@ -82,7 +84,7 @@ class LogMatching(LogInvariant[Prefixes]):
             else:
                 del state.known[epoch]
         state.count = sum(len(facts) for facts in state.known.values())
-        state.limit = max(1 << 12, 2 * state.count)
+        state.limit = max(FACTS_REMEMBERED, 2 * state.count)
 
 
 class QuorumLogMatching(LogMatching):

@@ -23,9 +23,10 @@ from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, LossBudget, Taint, loss_budget
+from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, Taint
 from orchestrator.invariants.mirrors.log_prefix import NO_BOUNDARY
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
 
 

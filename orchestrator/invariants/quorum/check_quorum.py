@@ -36,6 +36,7 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import METADATA_LOG
 from orchestrator.invariants.liveness.cluster import CONTROLLER
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
@@ -348,6 +349,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
         elif type(body) is RepFetch:
             if not body.error and body.diverging_end < 0:
                 contacts = state.fetched_us.setdefault(f"{event.node}/{body.leader_epoch}", {})
+                forget_first(state.fetched_us, CHANGES_REMEMBERED)
                 contacts[node_name(body.follower)] = event.wall
         elif type(body) is QVote:
             self._voted(state, event, body)

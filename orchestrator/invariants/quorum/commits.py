@@ -151,6 +151,9 @@ class CommittedIsDurable(LogInvariant[Progress]):
         return self.violated(state.key, sentence, event)
 
 
+FACTS_REMEMBERED = 1 << 12
+
+
 class Applied(msgspec.Struct):
     """What one incarnation of a member knows: its high watermark, and what its state machine was handed."""
 
@@ -166,7 +169,7 @@ class Application(State):
 
     members: dict[str, Applied] = {}
     facts: dict[int, PrefixFact] = {}
-    limit: int = 1 << 12
+    limit: int = msgspec.field(default_factory=lambda: FACTS_REMEMBERED)
 
 
 class StateMachinesAgree(LogInvariant[Application]):
@@ -230,7 +233,7 @@ class StateMachinesAgree(LogInvariant[Application]):
         fact = state.facts.setdefault(body.end, PrefixFact(body.ph, witness(event)))
         if len(state.facts) > state.limit:
             state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}
-            state.limit = max(1 << 12, 2 * len(state.facts))
+            state.limit = max(FACTS_REMEMBERED, 2 * len(state.facts))
         if fact.ph != body.ph:
             who, other = f"{fact.by.node} was handed", fact.by
         elif body.end <= mirror.committed.end and mirror.committed.matches(body.end, body.ph) is False:
@@ -402,6 +405,9 @@ class Asked(msgspec.Struct, frozen=True):
     values: list[str] = []
 
 
+CONFIRMED_REMEMBERED = 1 << 10
+
+
 class Acknowledgements(State):
     """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: by
     operation. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
@@ -410,7 +416,7 @@ class Acknowledgements(State):
     changes: dict[str, list[Written]] = {}
     asked: dict[str, Asked] = {}
     kept: dict[str, Acknowledged] = {}
-    limit: int = 1 << 10
+    limit: int = msgspec.field(default_factory=lambda: CONFIRMED_REMEMBERED)
 
 
 CHANGES_KEPT = 64
@@ -518,7 +524,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 state.kept.setdefault(place, Acknowledged(sentence, record, witness(event)))
                 if len(state.kept) > state.limit:
                     self._forget(state, mirror.floor)
-                    state.limit = max(1 << 10, 2 * len(state.kept))
+                    state.limit = max(CONFIRMED_REMEMBERED, 2 * len(state.kept))
                 return NOTHING
         last = records[-1]
         said = f"{sentence}, at offset {last.offset:,} of the metadata log in epoch {last.quorum_epoch}"

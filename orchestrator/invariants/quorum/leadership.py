@@ -15,6 +15,7 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
 from orchestrator.invariants.folds.routes import QUORUM, VOTER
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
@@ -62,6 +63,7 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
         known = state.leaders.get(body.epoch)
         if known is None:
             state.leaders[body.epoch] = LeaderFact(body.leader_id, witness(event))
+            forget_least(state.leaders, CHANGES_REMEMBERED)
             state.tested += 1
             return NOTHING
         if known.leader == body.leader_id:
@@ -98,6 +100,11 @@ class VoterState(IdentityState):
     wiped: dict[int, LeaderFact] = {}
     incarnation: int = -1
     given: int = -1
+
+    def forget(self) -> None:
+        """Forget the oldest epochs: nobody stands in them any more."""
+        for votes in (self.granted, self.persisted, self.wiped):
+            forget_least(votes, CHANGES_REMEMBERED)
 
 
 class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
@@ -157,6 +164,7 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
         if body.voted_for >= 0:
             if known is None:
                 state.persisted[body.epoch] = LeaderFact(body.voted_for, witness(event))
+                state.forget()
                 if not first and body.epoch not in state.granted:
                     state.given = body.epoch
         elif known is not None and body.leader_id < 0:
@@ -452,6 +460,10 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
         by = witness(event)
         if here is None:
             state.epochs[body.leader_epoch] = EpochMarks(body.new, by, body.new, by)
+            if len(state.epochs) > CHANGES_REMEMBERED:
+                # Of the two oldest the one that reached further stands for both.
+                one, other = sorted(state.epochs)[:2]
+                del state.epochs[one if state.epochs[one].high <= state.epochs[other].high else other]
         elif body.new > here.high:
             here.high, here.high_by = body.new, by
         elif body.new < here.low:
