@@ -102,7 +102,7 @@ class Fetcher(msgspec.Struct):
             version = min(version, _TOPIC_ID_VERSION - 1)
         wait_ms = 0 if "fetch-without-wait" in step.defects else self.max_wait_ms
         request = FetchRequest(max_wait_ms=wait_ms, min_bytes=self.min_bytes, max_bytes=self.max_bytes)
-        request.isolation_level = self.isolation
+        request.isolation_level = 0 if "everything-fetched" in step.defects else self.isolation
         wanted: dict[str, PartitionRequest] = {}
         asked: dict[str, Asked] = {}
         for tp, leader in leaders.items():

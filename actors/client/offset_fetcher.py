@@ -142,7 +142,7 @@ class OffsetFetcher(msgspec.Struct):
         if version is None or not wanted:
             return done
         request = ListOffsetsRequest(replica_id=self.replica_id)
-        if version >= 2:
+        if version >= 2 and "isolation-not-asked" not in step.defects:
             request.isolation_level = wanted[0].isolation
         if version >= 10:
             request.timeout_ms = self.request_timeout_ms

@@ -292,7 +292,8 @@ class Sender(msgspec.Struct):
         sent again and again, nobody knows whether its sequence was used."""
         for batch in self.accumulator.expired(step):
             self._fail(step, batch, KafkaError.REQUEST_TIMED_OUT, "", -1, adjust=False)
-            if self.idempotent and batch.has_sequence and batch.attempts:
+            forgotten = self.transactions.transactional and "failed-sends-forgotten" in step.defects
+            if self.idempotent and batch.has_sequence and batch.attempts and not forgotten:
                 self.transactions.mark_unresolved(batch)
 
     def _fail_all(self, step: Step) -> None:
@@ -337,7 +338,9 @@ class Sender(msgspec.Struct):
             # It was given up before. What became of its last attempt says nothing of its sequence that could be
             # acted on: numbering those behind it anew would write twice what a leader has.
             return
-        if self.idempotent:
+        if self.transactions.transactional and "failed-sends-forgotten" in step.defects:
+            self.transactions.forget(batch)
+        elif self.idempotent:
             self.transactions.on_failed(batch, error, adjust, self.accumulator.batches)
         self._give_up(step, batch, error, broker, version)
 

@@ -59,17 +59,19 @@ def send_record(
     number: int,
     copy_of: str | UnsetType = UNSET,
     transaction: tuple[str, int] | None = None,
+    amount: int | UnsetType = UNSET,
 ) -> None:
     """The application sends its ``number``-th record. Its uid is ``<name>:<n>``, in later incarnations
     ``<name>#<incarnation>:<n>``, as uids are unique in the run; its value is that, or the uid of what it is a copy
-    of. ``transaction``: transactional id and number of the one that it is sent in."""
+    of. ``transaction``: transactional id and number of the one that it is sent in; ``amount``: of its share in a
+    transfer."""
     name = node.spec.name if not node.incarnation else f"{node.spec.name}#{node.incarnation}"
     uid = f"{name}:{number}"
     record = LogRecord(step.wall_ms, uid, value=(uid if copy_of is UNSET else copy_of).encode())
     key, acks, idempotent = node.metadata.key(tp), node.sender.acks, node.sender.idempotent
     digest = payload_digest(record)
     of: tuple[str | UnsetType, int | UnsetType] = (UNSET, UNSET) if transaction is None else transaction
-    step.record(SendInvoke(send_operation(uid, key), key, uid, acks, idempotent, digest, copy_of, *of))
+    step.record(SendInvoke(send_operation(uid, key), key, uid, acks, idempotent, digest, copy_of, *of, amount))
     node.sender.accumulator.append(step, tp, record, key)
 
 

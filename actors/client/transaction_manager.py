@@ -188,7 +188,7 @@ class TransactionManager(msgspec.Struct):
         entry.last_acked = max(entry.last_acked, last)
         if offset >= 0:
             entry.last_acked_offset = max(entry.last_acked_offset, offset + len(batch.records) - 1)
-        self._forget(batch)
+        self.forget(batch)
 
     def on_split(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
         """A batch is to go in parts, which have their places in the sequence already."""
@@ -201,7 +201,7 @@ class TransactionManager(msgspec.Struct):
         if self.transactional:
             self._fail_transaction(batch, error, adjust, batches)
             return
-        self._forget(batch)
+        self.forget(batch)
         if batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
             self.request_bump(batch.tp)
 
@@ -209,7 +209,8 @@ class TransactionManager(msgspec.Struct):
         """A batch that was sent expired: nobody knows whether its sequence was used."""
         self.unresolved[batch.tp] = max(self.unresolved.get(batch.tp, 0), batch.next_sequence)
 
-    def _forget(self, batch: ProducerBatch) -> None:
+    def forget(self, batch: ProducerBatch) -> None:
+        """A batch is not under way any more."""
         entry = self.partitions.get(batch.tp)
         if entry is not None and batch.id in entry.in_flight:
             entry.in_flight.remove(batch.id)
@@ -238,7 +239,7 @@ class TransactionManager(msgspec.Struct):
         self, batch: ProducerBatch, error: int, adjust: bool, batches: dict[int, ProducerBatch]
     ) -> None:
         self.transaction.on_batch_failed(self, error)
-        self._forget(batch)
+        self.forget(batch)
         entry = self.partitions.get(batch.tp)
         if self.fatal or entry is None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET
 
 from actors.client import sending
 from actors.client.client_base import components
@@ -23,7 +24,8 @@ class TransactionalProducerNode(ProducerNode):
     Workload, beside the producer's: transaction_records (records of a transaction), aborts_percent (share of the
     transactions that it aborts of its own will), hold_every_ms and hold_ms (so often it stays in a transaction for so
     long; 0: never), hold_after (when it has sent that many of its records; 0: before it ends it), last_hold_ms (so long
-    it stays in one that is open when it is to stop). An error
+    it stays in one that is open when it is to stop), transfers (may be left out: each transaction moves amounts between
+    accounts, which are the partitions: what a record takes, the next one adds; a transfer by half is aborted). An error
     that it is told of in a transaction makes it abort;
     after one that leaves it no producer it closes that and makes a new one a second later. What it would have
     sent while it waited for its producer is not made up for beyond a second.
@@ -90,15 +92,27 @@ class TransactionalProducerNode(ProducerNode):
 
     def _send_record(self, step: Step) -> None:
         tp = self.partitions[self.sent % len(self.partitions)]
-        self.session.send(step, self, tp, self.sent)
+        self.session.send(step, self, tp, self.sent, amount=self._amount() if self._transfers else UNSET)
         self.sent += 1
         self.in_transaction += 1
+
+    @property
+    def _transfers(self) -> bool:
+        return bool(self.spec.workload.get("transfers"))
+
+    def _amount(self) -> int:
+        """Of the next record: records go in pairs, and a last one that is alone moves nothing."""
+        pair, second = divmod(self.in_transaction, 2)
+        if not second and self.in_transaction == self.spec.workload["transaction_records"] - 1:
+            return 0
+        return pair + 1 if second else -pair - 1
 
     def _end_transaction(self, step: Step) -> None:
         """The next call tells it of an error, if there is one: then it aborts."""
         self.to_end = False
         told = self.session.told_of_error(self)
-        commits = bool(self.stopping) or not self.session.means_to_abort
+        whole = not self.in_transaction % 2 or self.in_transaction == self.spec.workload["transaction_records"]
+        commits = not (self._transfers and not whole) if self.stopping else not self.session.means_to_abort
         self.session.end(step, self, commit=commits and not told)
 
     def _end(self, step: Step) -> None:

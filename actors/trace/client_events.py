@@ -34,7 +34,8 @@ class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     """``uid``: "<session>:<n>" with n rising in the order in which a producing session sends. ``digest``: of the
     payload (``actors.log.batch.payload_digest``). ``copy_of``: uid of the record that it is a copy of, or was made of;
     left out for all others. ``transactional_id``, ``transaction``: in which transaction it is sent, as its
-    ``begin.invoke`` has them; left out outside of any."""
+    ``begin.invoke`` has them; left out outside of any. ``amount``: what it adds to the account that its partition is;
+    left out where transactions are no transfers."""
 
     kind: ClassVar[OpKind] = "send"
     tp: str
@@ -45,6 +46,7 @@ class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     copy_of: str | UnsetType = UNSET
     transactional_id: str | UnsetType = UNSET
     transaction: int | UnsetType = UNSET
+    amount: int | UnsetType = UNSET
 
 
 class PollInvoke(OpInvoke, frozen=True, tag="poll.invoke"):

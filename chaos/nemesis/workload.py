@@ -42,6 +42,10 @@ GROUP = "billing"
 """The group of a drawn scenario, if it has one."""
 COPIES = "copies"
 """The topic to which its processors write, if it has some."""
+RETURNS = "returns"
+"""The group whose processors copy that back, if there is one."""
+ROUND_RATE = 2
+"""Records a second, at most, of a producer whose records go round and round."""
 EXACTLY_ONCE: dict[Isolation, float] = {"read_committed": 1}
 """How processors read: what was aborted is not to be processed."""
 PATIENCE = 2
@@ -62,17 +66,24 @@ def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: T
         pick(counts, weights) for weights in (kinds.producers, kinds.consumers, kinds.probers)
     )
     entries: list[Part] = []
+    # A group has one kind of members: they have to agree on an assignor, and on what a position means.
+    members, returns = _members(nemesis, seed, topic, timers), False
+    if not members:
+        members, returns = _processors(nemesis, seed, topic, timers)
     for number in range(max(1, producers)):
         draw = stream(nemesis.name, seed, f"workload/producer/{number}")
         producer = _producer(draw, nemesis, topic, timers, max(1, producers), chaos_us)
+        if returns:
+            producer["rate"] = f"{max(1, int(min(parse_rate(producer['rate']), ROUND_RATE)))}/s"
         entries.append({"producer": producer})
         _transactions(stream(nemesis.name, seed, f"workload/transactions/{number}"), nemesis, producer)
+        transfers = pick(stream(nemesis.name, seed, f"workload/transfers/{number}"), kinds.transfers)
+        if transfers == "yes" and "transactional" in producer:
+            producer["transactional"]["transfers"] = True
     for number in range(max(1, consumers)):
         draw = stream(nemesis.name, seed, f"workload/consumer/{number}")
         outside = _external(stream(nemesis.name, seed, f"workload/external/{number}"), nemesis)
         entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside}})
-    # A group has one kind of members: they have to agree on an assignor, and on what a position means.
-    members = _members(nemesis, seed, topic, timers) or _processors(nemesis, seed, topic, timers)
     has_transactions = bool(transactional_ids_of([*entries, *members]))
     for number in range(probers):
         draw = stream(nemesis.name, seed, f"workload/prober/{number}")
@@ -183,29 +194,36 @@ def transactional_ids_of(workload: list[Part]) -> list[str]:
     return [name for name, entry in named if any("transactional" in client for client in entry.values())]
 
 
-def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:
+def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> tuple[list[Part], bool]:
     """Members of a group that read committed transactions, and write in transactions what they have read; and who reads
-    that."""
+    that. Whether there are members of another group, too, who write it where it came from."""
     number = pick(stream(nemesis.name, seed, "workload/processors"), nemesis.workload.processors)
+    returns = number > 0 and pick(stream(nemesis.name, seed, "workload/returns"), nemesis.workload.returns) == "yes"
     found: list[Part] = []
-    for each in range(number):
-        draw = stream(nemesis.name, seed, f"workload/processor/{each}")
-        processor: Part = {
-            "topic": topic,
-            "group": GROUP,
-            "copy-to": COPIES,
-            "isolation": pick(draw, EXACTLY_ONCE),
-            "commit-every": format_duration(draw.choice((200, 700)) * 1000),
-            "config": {**client_config(timers), **MEMBER_TIMERS[timers]},
-        }
-        _in_transactions(draw, nemesis, processor)
-        _poll_again(processor)
-        found.append({"consumer": processor})
+    ways = [(topic, GROUP, COPIES), (COPIES, RETURNS, topic)] if returns else [(topic, GROUP, COPIES)]
+    for way, (source, group, target) in enumerate(ways):
+        for each in range(number):
+            draw = stream(nemesis.name, seed, f"workload/processor/{each + way * number}")
+            found.append({"consumer": _processor(draw, nemesis, timers, source, group, target)})
     if found:
         # Somebody has to see the results.
         reader: Part = {"topic": COPIES, "isolation": pick(draw, EXACTLY_ONCE), "config": client_config(timers)}
         found.append({"consumer": reader})
-    return found
+    return found, returns
+
+
+def _processor(draw: random.Random, nemesis: Nemesis, timers: Timers, source: str, group: str, target: str) -> Part:
+    processor: Part = {
+        "topic": source,
+        "group": group,
+        "copy-to": target,
+        "isolation": pick(draw, EXACTLY_ONCE),
+        "commit-every": format_duration(draw.choice((200, 700)) * 1000),
+        "config": {**client_config(timers), **MEMBER_TIMERS[timers]},
+    }
+    _in_transactions(draw, nemesis, processor)
+    _poll_again(processor)
+    return processor
 
 
 def _poll_again(processor: Part) -> None:

@@ -63,7 +63,9 @@ def _group_workload(client: Consumer) -> dict[str, Any]:
 
 def _transactions(given: Transactional) -> dict[str, Any]:
     """What an application has that sends in transactions."""
+    transfers = {"transfers": True} if given.transfers else {}
     return {
+        **transfers,
         "transaction_records": given.records,
         "aborts_percent": given.aborts,
         "hold_every_ms": 0 if given.stay is None else max(1, given.stay.every // 1_000),

@@ -141,6 +141,8 @@ def _transactions(workload: dict[str, Any]) -> dict[str, Any]:
             entry["stay"]["after"] = workload["hold_after"]
     if workload["last_hold_ms"]:
         entry["last-stay"] = f"{workload['last_hold_ms']}ms"
+    if workload.get("transfers"):
+        entry["transfers"] = True
     return entry
 
 

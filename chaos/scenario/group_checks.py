@@ -33,6 +33,9 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
         mistakes.add((*path, "commit"), "a mirror commits when its copies are acknowledged", "commit: sync")
     if client.transactional is not None and client.copy_to is None:
         mistakes.add((*path, "transactional"), "this consumer sends nothing", "it with copy-to")
+    if client.transactional is not None and client.transactional.transfers:
+        place = (*path, "transactional", "transfers")
+        mistakes.add(place, "this consumer sends what it has read", "it with a producer")
     if client.copy_to is not None and client.copy_to == client.topic:
         mistakes.add((*path, "copy-to"), "the mirror would copy its own copies", "another topic than topic")
     if client.commit_every is not None and client.commits not in ("sync", "async"):

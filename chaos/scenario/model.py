@@ -120,6 +120,11 @@ class Transactional(Model):
     last_stay: PositiveDuration | None = Field(
         None, description="Time for which it stays in the transaction that is open when the run stops it, such as 20s."
     )
+    transfers: bool | None = Field(
+        None,
+        description="Of a producer: its transactions are transfers. Each record takes an amount from its partition, or "
+        "adds one, and those of a transaction add up to nothing.",
+    )
 
 
 class Producer(Client):

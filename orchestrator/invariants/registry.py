@@ -49,6 +49,7 @@ from orchestrator.invariants.liveness.convergence import Converges
 from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
 from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
+from orchestrator.invariants.liveness.stable_offsets import StableOffsetsAdvance
 from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
 from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory
 from orchestrator.invariants.metadata.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
@@ -68,6 +69,7 @@ from orchestrator.invariants.offsets.list_offsets import (
     NewLeaderRefusesUntilCaughtUp,
 )
 from orchestrator.invariants.offsets.refusals import ClientsAbsorbTheRefusal
+from orchestrator.invariants.offsets.stable_offsets import CommittedLatestIsStable
 from orchestrator.invariants.offsets.timestamps import LookupsMeanWhatTheySay
 from orchestrator.invariants.partitions.controller import (
     ControllerFold,
@@ -128,7 +130,9 @@ from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
+from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLost
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
+from orchestrator.invariants.transactions.cycles import InformationFlowsOneWay
 from orchestrator.invariants.transactions.exactly_once import ExactlyOnce
 from orchestrator.invariants.transactions.markers import MarkersAreAsDecided, WritesAreInOpenTransactions
 from orchestrator.invariants.transactions.offsets import OffsetsGoWithTransactions
@@ -194,6 +198,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         RealTimeOrder(),
         NewLeaderRefusesUntilCaughtUp(),
         LookupsMeanWhatTheySay(),
+        CommittedLatestIsStable(),
         TruncationIsSignalled(),
         NoSpuriousReset(),
         OnlyDeliveredIsCommitted(),
@@ -246,6 +251,8 @@ def _keyed() -> list[AnyFold]:
         StatesFollowTheRule(),
         EndsAreAsAsked(),
         ExactlyOnce(),
+        InformationFlowsOneWay(),
+        NothingIsMadeOrLost(),
         TransactionsEnd(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
@@ -263,6 +270,7 @@ def _keyed() -> list[AnyFold]:
         BrokerIsUnfenced(),
         VoterChangesEnd(),
         RetriesGetSomewhere(),
+        StableOffsetsAdvance(),
         AcknowledgedIsOnAll(),
         Converges(),
         ClientsGetTheCurrentMetadata(),

@@ -323,6 +323,16 @@ PROOFS: dict[str, Proof] = {
         "transactions", r"got producer-\d:\d+ at .*, which is in an aborted transaction"
     ),
     "open-transactions-fetched": Proof("transactions", r"got offset \d+ of orders-\d at read_committed from broker-\d"),
+    "isolation-not-asked": Proof(
+        "transactions", r"at read_committed, got \d+ as the latest offset of orders-\d from broker-\d"
+    ),
+    "everything-fetched": Proof(
+        "round", r"transaction \d+ of consumer-\d has read from transaction \d+ of consumer-\d"
+    ),
+    "failed-sends-forgotten": Proof(
+        "transfers", r"got [-+]\d in all of transaction \d+ of producer-1, a transfer, without"
+    ),
+    "timeouts-forgotten-at-load": Proof("taken-over", r"the last stable offset of orders-\d did not reach \d+ within"),
     "list-past-open": Proof("transactions", r"returned \d+ as the last stable offset of orders-\d; of its log"),
     "transactions-unverified": Proof("late-batch", r"appended a batch .* in a transaction of producer id \d+, epoch"),
     "transactions-never-time-out": Proof(

@@ -7,7 +7,7 @@ from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
 from actors.broker.partition import Partition
 from actors.broker.transaction_coordinator import timeouts, transaction_log
 from actors.broker.transaction_coordinator.shard import TransactionShard
-from actors.broker.transaction_coordinator.transaction_state import PREPARE_ABORT, PREPARE_COMMIT, PREPARED
+from actors.broker.transaction_coordinator.transaction_state import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, PREPARED
 from actors.broker.turn import Turn
 from actors.trace.events import TxnLoad, TxnLoaded
 
@@ -41,6 +41,8 @@ def load(turn: Turn, shard: TransactionShard) -> None:
                 shard.transactions[transactional_id] = metadata
                 if metadata.state == PREPARE_COMMIT and "decision-changed-at-load" in turn.step.defects:
                     metadata.state = PREPARE_ABORT
+                if metadata.state == ONGOING and "timeouts-forgotten-at-load" in turn.step.defects:
+                    metadata.start_ms = 1 << 60
     shard.loading = False
     _record_loaded(turn, shard, log.end_offset)
     if "markers-not-resumed" in turn.step.defects:

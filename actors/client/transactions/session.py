@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from actors.client.sender import Sender
 from actors.client.sending import SendingNode, new_sender, send_record
@@ -154,12 +155,20 @@ class TransactionalSession(msgspec.Struct):
         """Whether the next call of the application would throw, other than to abort."""
         return node.sender.transactions.transaction.failed
 
-    def send(self, step: Step, node: TransactionalNode, tp: str, number: int, made_of: str = "") -> None:
+    def send(
+        self,
+        step: Step,
+        node: TransactionalNode,
+        tp: str,
+        number: int,
+        made_of: str = "",
+        amount: int | UnsetType = UNSET,
+    ) -> None:
         """Send a record in the transaction."""
         assert self.phase == "open", self.phase
         node.sender.transactions.transaction.add_partition(tp)
         of = (self.transactional_id, self.number)
-        send_record(node, step, tp, number, transaction=of, **({"copy_of": made_of} if made_of else {}))
+        send_record(node, step, tp, number, made_of or UNSET, of, amount)
 
     def send_offsets(
         self, step: Step, node: TransactionalNode, offsets: dict[str, Entry], group: GroupMetadata

@@ -13,10 +13,12 @@ import msgspec
 
 from actors.node.isolation import READ_COMMITTED
 from actors.node.spec import is_recreated
-from actors.trace.events import ListInvoke, ListReturn, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
+from actors.trace.events import ListInvoke, ListReturn, LogHw, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
+from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.rows import Rows
+from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -138,7 +140,7 @@ def _list_epoch(event: Stamped, body: ListReturn, mirror: LogMirror) -> tuple[in
 
 class Judged(State):
     """What both invariants keep. ``open``: operation -> what was known when it was invoked. ``acknowledged_in``: offset
-    -> epoch of the leader that acknowledged it."""
+    -> epoch of the leader that acknowledged it. ``renumbered``: of the sends."""
 
     known: dict[int, Knowledge] = {}
     open: dict[str, Floor] = {}
@@ -147,6 +149,7 @@ class Judged(State):
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
+    renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
 
     def knowledge(self, isolation: int) -> Knowledge:
         """Of clients of an isolation level."""
@@ -322,9 +325,10 @@ class RealTimeOrder(_Ends):
         "a send returns, or a client gets a latest offset, and some send had returned before that operation began; or "
         "a record is read at an offset that was acknowledged before"
     )
-    types = (SendInvoke, ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
-    cases = {RpcReply: ()}
+    types = (SendInvoke, ListInvoke, SendReturn, PollReturn, ListReturn, LogHw, RpcReply)
+    cases = {LogHw: ("leader",), RpcReply: ()}
     exemptions = {
+        RULE: RENUMBERED,
         "stale-leader": STALE,
         "acks<=1": "One of the two was sent with less than acks=all.",
         **LOSS,
@@ -350,6 +354,9 @@ class RealTimeOrder(_Ends):
             floor = state.open.pop(body.op, ())
             if body.outcome == "ok" and body.offset >= 0:
                 return self._sent(state, floor, event, body, mirror)
+            state.renumbered.note(body)
+        elif type(body) is LogHw:
+            return state.renumbered.judge(self, state.key, mirror) if state.renumbered.failing else NOTHING
         elif type(body) is ListReturn:
             floor = state.open.pop(body.op, ())
             if body.outcome == "ok" and body.offset >= 0 and floor:
@@ -408,5 +415,13 @@ class RealTimeOrder(_Ends):
                 known_in = -1 if place < 0 else _EPOCH.unpack_from(state.acknowledged_in.data, place)[1]
                 if rule := way_of_loss(mirror, record.offset, state.budget, known_in, read_in(body, mirror)):
                     return self.excused(rule, state.key, sentence, event)
+                session = place_of(uid)[0]
+                if session == place_of(record.uid)[0] and state.renumbered.doubted(
+                    mirror, session, [record.offset], sentence, witness(event)
+                ):
+                    continue
                 return self.violated(state.key, sentence, event)
         return NOTHING
+
+    def finish(self, state: Judged, mirror: LogMirror) -> Emissions:
+        return state.renumbered.judge(self, state.key, mirror, at_end=True)

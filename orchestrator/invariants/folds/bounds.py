@@ -130,6 +130,11 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "L10": Bound(
+        "the last stable offset passes a transaction whose time-out is over",
+        (Timer("replica.fetch.wait.max.ms", 2, "the marker is replicated, and its leader hears of that"),),
+        after=("T9",),
+    ),
     "L13": Bound(
         "a retrying node makes progress",
         (

@@ -24,7 +24,13 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.mirrors.loss import LOSS
-from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, REMEMBERED
+from orchestrator.invariants.transactions.decided import (
+    DECISIONS,
+    EPOCH_BUMP,
+    MARKER_OF_FORMER,
+    REMEMBERED,
+    Begins,
+)
 
 
 def _kind(commits: bool) -> str:
@@ -33,11 +39,12 @@ def _kind(commits: bool) -> str:
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
     """A marker behind the data of a transaction. ``stands``: its leader had not been replaced; else nobody knows here
-    whether it is in the log of the next one."""
+    whether it is in the log of the next one. ``former``: it was sent before this transaction began."""
 
     commits: bool
     by: Witness
     stands: bool = True
+    former: bool = False
 
 
 class Whole(State):
@@ -49,6 +56,7 @@ class Whole(State):
     leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
 
     producer_epoch: int = -1
+    begins: Begins = msgspec.field(default_factory=Begins)
     complete: bool = False
     data: dict[str, Witness] = {}
     ends: dict[str, Ended] = {}
@@ -77,7 +85,7 @@ class AllOrNothing(KeyedInvariant[Whole]):
     of_transactions = True
     types = (LogAppend, TxnState, TxnLoad, TxnMarkers)
     cases = {LogAppend: ("leader",)}
-    exemptions = LOSS
+    exemptions = {"marker-of-former": MARKER_OF_FORMER, **LOSS}
     unseen = (
         "markers that a leader appended and lost: T4 checks that they are committed when the coordinator counts them",
         "lost records: C1 finds those that were acknowledged",
@@ -133,6 +141,7 @@ class AllOrNothing(KeyedInvariant[Whole]):
             for tp in body.partitions if body.outcome == "gone" else ():
                 state.data.pop(tp, None)  # its topic was removed
             return NOTHING
+        state.begins.take(event, body)
         if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
             state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
             state.forgetful.clear()
@@ -150,7 +159,8 @@ class AllOrNothing(KeyedInvariant[Whole]):
             return NOTHING
         newest, leader = state.led.get(body.tp, (-1, ""))
         stands = body.leader_epoch >= newest or event.node == leader
-        new = state.ends[body.tp] = Ended(body.marker == "commit", witness(event), stands)
+        former = state.begins.is_of_former(event, body)
+        new = state.ends[body.tp] = Ended(body.marker == "commit", witness(event), stands, former)
         state.tested += len(state.ends) > 1
         for tp, each in state.ends.items():
             if each.commits != new.commits and each.stands and new.stands:
@@ -158,6 +168,8 @@ class AllOrNothing(KeyedInvariant[Whole]):
                     f"a transaction of producer id {state.key}, epoch {state.producer_epoch}, is "
                     f"{_kind(each.commits)} in {tp} and {_kind(new.commits)} in {body.tp}"
                 )
+                if each.former or new.former:
+                    return self.excused("marker-of-former", state.key, sentence, each.by, event)
                 return self.violated(state.key, sentence, each.by, event)
         return NOTHING
 
@@ -175,6 +187,8 @@ class AllOrNothing(KeyedInvariant[Whole]):
                 return self.violated(state.key, sentence, first, event)
             if end.commits != commits and end.stands:
                 sentence = f"{event.node} has {named} in {body.to_state}, and in {tp} it is {_kind(end.commits)}"
+                if end.former:
+                    return self.excused("marker-of-former", state.key, sentence, end.by, event)
                 return self.violated(state.key, sentence, end.by, event)
         return NOTHING
 

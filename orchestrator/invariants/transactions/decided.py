@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import Stamped, TraceEvent, TxnLoad, TxnState
+from actors.trace.events import LogAppend, Stamped, TraceEvent, TxnLoad, TxnState
 from orchestrator.invariants.folds.fold import Witness, witness
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
@@ -16,6 +16,53 @@ REMEMBERED = 8
 
 EPOCH_BUMP = 2
 """The transaction.version from which on each transaction has a producer epoch of its own (KIP-890)."""
+
+
+MARKER_OF_FORMER = (
+    "Below transaction.version 2 all transactions of a producer have the same epoch, so a late marker ends the next "
+    "transaction."
+)
+"""When a transaction ends by a marker that was sent for an earlier one."""
+
+
+def sent_by(cause: str, by: Witness) -> bool:
+    """Whether a message, of which ``cause`` names its sender's last event, was sent by the process that recorded
+    ``by``."""
+    return cause.rpartition("/")[0] == f"{by.node}/{by.incarnation}"
+
+
+def sent_before(cause: str, by: Witness) -> bool:
+    """Whether it was sent before that process recorded ``by``."""
+    return sent_by(cause, by) and int(cause.rpartition("/")[2]) < by.seq
+
+
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """The transaction that a producer id has open, or had last. ``version``: transaction.version of its producer."""
+
+    producer_epoch: int
+    version: int
+    by: Witness
+
+
+class Begins(msgspec.Struct):
+    """How transactions began, by producer id: what tells their markers from those of former transactions."""
+
+    known: dict[int, Begun] = {}
+
+    def take(self, event: Stamped, body: TxnState) -> None:
+        """A coordinator moves a transactional id on."""
+        if body.to_state != "Ongoing":
+            return
+        known = self.known.get(body.producer_id)
+        if body.from_state != "Ongoing" or known is None or known.producer_epoch != body.producer_epoch:
+            self.known[body.producer_id] = Begun(body.producer_epoch, body.client_version, witness(event))
+
+    def is_of_former(self, event: Stamped, body: LogAppend) -> bool:
+        """Whether a leader appends a marker that was sent before the open transaction began, in its epoch."""
+        begun = self.known.get(body.producer_id)
+        if begun is None or not body.marker or begun.version >= EPOCH_BUMP:
+            return False
+        return begun.producer_epoch == body.producer_epoch and sent_before(event.cause, begun.by)
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import GrpCommit, NodeDown, PartChange, PollReturn, SendInvoke, Stamped, TxnState
+from actors.trace.events import GrpCommit, LogAppend, NodeDown, PartChange, PollReturn, SendInvoke, Stamped, TxnState
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Emission,
@@ -20,6 +20,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.transactions.decided import MARKER_OF_FORMER, Begins
 
 REMEMBERED = 1 << 13
 """Input records of a group and partition that are remembered."""
@@ -84,7 +85,8 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
-    """When the log of a partition may have lost its end, and by which rule."""
+    """When the log of a partition may have lost its end, or a transaction in it ended as another one, and by which
+    rule."""
 
     at_us: int
     tp: str
@@ -107,6 +109,7 @@ class Processing(State):
     readers: dict[str, Reading] = {}
     passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
+    begins: Begins = msgspec.field(default_factory=Begins)
 
 
 class ExactlyOnce(KeyedInvariant[Processing]):
@@ -125,8 +128,9 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     tested_when = "a consumer at read_committed gets the output of a record"
     route = RUN
     of_transactions = True
-    types = (PollReturn, SendInvoke, GrpCommit, TxnState)
-    exemptions = LOSS
+    types = (PollReturn, SendInvoke, GrpCommit, TxnState, LogAppend)
+    cases = {LogAppend: ("leader",)}
+    exemptions = {"marker-of-former": MARKER_OF_FORMER, **LOSS}
     unseen = (
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
@@ -173,11 +177,16 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         body: Any = event.body
         if not state.group_of:
             return NOTHING
+        if type(body) is LogAppend:
+            if body.marker and state.begins.is_of_former(event, body):
+                state.losses.append(Lost(event.wall, body.tp, "marker-of-former"))
+            return NOTHING
         if type(body) is GrpCommit:
             state.homes[f"group {body.group}"] = body.offsets_tp
             return NOTHING
         if type(body) is TxnState:
             state.homes[body.transactional_id] = body.tp
+            state.begins.take(event, body)
             return NOTHING
         if type(body) is SendInvoke:
             self._sent(state, event, body)
@@ -271,7 +280,8 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         self, state: Processing, parent: Parent, sentence: str, sent: Sent, output: str, *by: Witness | Stamped
     ) -> Emissions:
         """Excused if a log may have lost since the (first) output was sent what says that it was processed: that of the
-        input or the output, of the group's positions, or of the decisions on the transactions of its members."""
+        input or the output, of the group's positions, or of the decisions on the transactions of its members; or if
+        a transaction ended there by the marker of another one."""
         group, tp = parent.name.split(" ")
         members = [member for member, its in state.group_of.items() if its == group]
         homes = {state.homes.get(name, "") for name in (f"group {group}", *(state.id_of[each] for each in members))}

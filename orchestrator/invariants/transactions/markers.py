@@ -12,7 +12,16 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
-from orchestrator.invariants.transactions.decided import EPOCH_BUMP, REMEMBERED, Coordinated, Decision
+from orchestrator.invariants.transactions.decided import (
+    EPOCH_BUMP,
+    MARKER_OF_FORMER,
+    REMEMBERED,
+    Coordinated,
+    Decision,
+    Producer,
+    sent_before,
+    sent_by,
+)
 
 LAST_EPOCH = 0x7FFF
 """With it the markers of an exhausted producer id come under any circumstances."""
@@ -37,6 +46,18 @@ def _kind(commits: bool) -> str:
     return "commit" if commits else "abort"
 
 
+def _is_former(event: Stamped, producer: Producer | None, newest: Decision) -> bool | None:
+    """Whether a marker is of an earlier transaction than the newest one in its epoch, where transactions have the same
+    epoch: then it tells by when it was sent. None: the trace does not say."""
+    if newest.version >= EPOCH_BUMP or producer is None:
+        return None
+    if sent_before(event.cause, newest.by):
+        return True
+    if not sent_by(event.cause, newest.by):
+        return None
+    return producer.is_open  # the one that is decided has its markers: it is complete
+
+
 class MarkersAreAsDecided(LogInvariant[Ends]):
     """A partition learns the end of a transaction only from its marker. A marker of the wrong kind shows aborted
     records, or hides committed ones; a late marker ends the next transaction.
@@ -57,10 +78,7 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     exemptions = {
-        "marker-of-former": (
-            "Below transaction.version 2 all transactions of a producer have the same epoch, so a late marker ends the "
-            "next transaction."
-        ),
+        "marker-of-former": MARKER_OF_FORMER,
         "unclean-election": UNCLEAN,
         "loss-budget": LOST,
     }
@@ -97,17 +115,18 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
                 if not late or producer.version < EPOCH_BUMP:
                     return NOTHING
             return self.violated(state.key, f"{sentence}, which no coordinator had decided", event)
+        former = _is_former(event, producer, own[-1])
         alike = [each for each in own if each.commits == commits]
-        if not alike:
+        if (former is False and own[-1].commits != commits) or (former is None and not alike):
             return self.violated(state.key, f"{sentence}; the decision was {_kind(not commits)}", own[-1].by, event)
         if span is None:
             return NOTHING
-        if alike[-1].version >= EPOCH_BUMP:
+        if own[-1].version >= EPOCH_BUMP:
             # Each transaction has an epoch of its own, which tells also for a leader that was replaced.
             late = body.producer_epoch <= span.producer_epoch and body.producer_epoch != LAST_EPOCH
         else:
-            late = alike[-1] is not decisions[-1]
-        return self._late(state, event, sentence, alike[-1]) if late else NOTHING
+            late = alike[-1] is not decisions[-1] if former is None else former
+        return self._late(state, event, sentence, own[-1]) if late else NOTHING
 
     def _late(self, state: Ends, event: Stamped, sentence: str, decision: Decision) -> Emissions:
         sentence += ", of a former transaction, which ended the one that was open"

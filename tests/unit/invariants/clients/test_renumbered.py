@@ -1,4 +1,4 @@
-"""T1, C1, C3, C4: records that a transactional producer numbers anew (KAFKA-14397)."""
+"""T1, C1, C3, C4, C6: records that a transactional producer numbers anew (KAFKA-14397)."""
 
 from __future__ import annotations
 
@@ -123,5 +123,23 @@ def test_a_record_that_is_taken_for_another_one(promise: str, failed: bool, mark
     told = SendReturn("send p:1", "ok", 0, TP, "p:1", -1, idempotent=True, offset=0, leader_epoch=0, broker=NODE)
     trace.emit("producer-1", told)
     result = end(trace, marker, 1).result(promise)
+    excused = failed and marker == "abort"
+    assert (result.violated, result.excused) == ((0, {"renumbered": 1}) if excused else (1, {}))
+
+
+@pytest.mark.parametrize(("failed", "marker"), [(True, "abort"), (True, "commit"), (False, "abort")])
+def test_a_reader_of_a_record_that_was_taken_for_another_one(failed: bool, marker: Literal["commit", "abort"]) -> None:
+    """Shows that a consumer which gets, at an acknowledged offset, the record whose number the acknowledged one was
+    given is judged by C6 in the same way."""
+    trace = TransactionTrace()
+    trace.lead(1, 0)
+    trace.write("p:0")
+    if failed:
+        fails(trace, "p:0")
+    trace.high_watermark(NODE, 1, counted=(1,))
+    told = SendReturn("send p:1", "ok", 0, TP, "p:1", -1, idempotent=True, offset=0, leader_epoch=0, broker=NODE)
+    trace.emit("producer-1", told)
+    trace.reads((0, "p:0"), isolation=0)
+    result = end(trace, marker, 1).result("C6")
     excused = failed and marker == "abort"
     assert (result.violated, result.excused) == ((0, {"renumbered": 1}) if excused else (1, {}))

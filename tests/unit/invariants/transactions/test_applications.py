@@ -340,3 +340,24 @@ def test_a_decision_of_which_only_the_next_coordinator_tells(completed: bool, st
     trace.loads("PrepareCommit", 3, 3, version=1)
     trace.app_told(True, number=2)
     assert trace.result("T12").status == status
+
+
+@pytest.mark.parametrize(
+    ("version", "late", "status"), [(1, True, "excused"), (1, False, "violated"), (2, True, "violated")]
+)
+def test_a_marker_of_a_former_transaction(version: int, late: bool, status: str) -> None:
+    """Shows that T5 excuses a partition which the marker of a former transaction ended in another way, below
+    transaction.version 2, if it was sent before this one began; and nothing else."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    before = trace.counted(True, 3)
+    after = trace.begins(3, (TP, OTHER_TP), version=version)
+    trace.write("a", epoch=3)
+    trace.write("b", epoch=3, tp=OTHER_TP)
+    trace.cause = before if late else after
+    trace.ends("commit", 3)
+    trace.cause = trace.decides(False, 3, (TP, OTHER_TP), version=version)
+    trace.ends("abort", 3, tp=OTHER_TP)
+    trace.cause = ""
+    trace.completes(False, 3, version=version)
+    assert trace.result("T5").status == status

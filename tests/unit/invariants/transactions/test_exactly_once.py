@@ -160,3 +160,22 @@ def test_a_reader_that_goes_on_after_the_inputs_were_replaced() -> None:
         trace.processed(40 + number, f"q:{number}", f"app-1:{number}")
     trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
     assert trace.result("T15").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("version", "late", "status"), [(1, True, "excused"), (1, False, "violated"), (2, True, "violated")]
+)
+def test_a_marker_of_a_former_transaction(version: int, late: bool, status: str) -> None:
+    """Shows that a second output is excused where a transaction in its partition ended by the marker of a former one,
+    below transaction.version 2, and not where the marker was sent after the transaction began."""
+    trace = Copier()
+    before = trace.counted(True, 3)
+    after = trace.state("CompleteCommit", "Ongoing", version=version)
+    trace.processed(41, "p:1", "app-1:0")
+    trace.cause = before if late else after
+    trace.write(marker="commit", epoch=3, tp=COPIES)
+    trace.cause = ""
+    trace.polled("consumer-1", COPIES, 7, "app-1:0")
+    trace.processed(41, "p:1", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 9, "app-2:0")
+    assert trace.result("T15").status == status

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import TransactionTrace
 
@@ -177,3 +180,45 @@ def test_a_partition_that_is_given_up_and_is_there() -> None:
         trace = ended(True, "commit")
         trace.counted(True, outcome="gone", errors={TP: error} if error else {})
         assert trace.result("T4").status == status
+
+
+def shared(decisions: int, marker: Literal["commit", "abort"], sent: int) -> InvariantResult:
+    """A producer below transaction.version 2 has so many committed transactions, and a record of the next one in the
+    log, when a marker comes that its coordinator sent after its ``sent``-th decision."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    after = ""
+    for number in range(decisions + 1):
+        trace.state("Empty" if not number else "CompleteCommit", "Ongoing", 3, version=1)
+        trace.write(f"p:{number}", epoch=3)
+        if number < decisions:
+            by = trace.decides(True, 3, version=1)
+            after = by if number < sent else after
+            trace.cause = by
+            trace.ends("commit", 3)
+            trace.cause = ""
+    trace.cause = after
+    trace.ends(marker, 3)
+    return trace.result("T4")
+
+
+@pytest.mark.parametrize(("decisions", "sent"), [(3, 1), (12, 1), (3, 3)])
+def test_a_late_marker_tells_by_when_it_was_sent(decisions: int, sent: int) -> None:
+    """Shows that below transaction.version 2 a marker which ends a later transaction is excused, however many were
+    decided since it was sent."""
+    result = shared(decisions, "commit", sent)
+    assert (result.violated, result.excused) == (0, {"marker-of-former": 1})
+
+
+def test_a_wrong_marker_is_not_taken_for_a_late_one() -> None:
+    """Shows that a marker of the other kind than the decision violates T4 below transaction.version 2, too, if its
+    coordinator sent it after that; whatever it decided before."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    for commits in (False, True):
+        trace.state("Empty" if not commits else "CompleteAbort", "Ongoing", 3, version=1)
+        trace.write("p", epoch=3)
+        trace.cause = trace.decides(commits, 3, version=1)
+        trace.ends("abort", 3)
+        trace.cause = ""
+    assert trace.result("T4").violations[0].sentence.endswith("; the decision was commit")

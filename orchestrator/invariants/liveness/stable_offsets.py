@@ -1,0 +1,164 @@
+"""That readers of committed transactions get on: L10."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.features import KAFKA_7408
+from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, PartAssume, PartChange, Stamped, TxnState
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant, PartitionState, beta
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
+from orchestrator.invariants.transactions.progress import TIMEOUT
+
+ENDED_REMEMBERED = 1 << 12
+"""Ended transactions that an unclean election may open again."""
+STABLE = "stable"
+"""The one obligation of a partition: its last stable offset must get there."""
+
+
+class Unstable(PartitionState):
+    """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know. epoch:
+    the newest leader epoch; high_watermark: of its leader; transactions: of its log, which ends at log_end. brokers:
+    those that have been heard of. lossy: by which rule a log of the partition has lost its end, "" none. mended:
+    whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+
+    bound_us: int = 0
+    timeout_us: int = 0
+    epoch: int = -1
+    high_watermark: int = 0
+    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
+    log_end: int = 0
+    brokers: set[str] = set()
+    lossy: str = ""
+    mended: bool = False
+
+    def append(self, body: LogAppend) -> None:
+        """A leader appended; what an earlier one had there is gone."""
+        if body.base < self.log_end:
+            self.transactions.cut(body.base)
+        self.log_end = body.last + 1
+        if body.transactional or body.control:
+            self.transactions.append(body.base, body.last + 1, transactional(body), body.control)
+            if len(self.transactions.ended) > 2 * ENDED_REMEMBERED:
+                self.transactions.forget(self.transactions.ended[ENDED_REMEMBERED].marker)
+
+    def end_at(self, to: int) -> None:
+        """The leader's log ends there, if not before. What was to be reached above is given up, as others may judge."""
+        self.log_end = min(self.log_end, to)
+        self.transactions.cut(self.log_end)
+        if STABLE in self.due and self.due[STABLE].target > self.log_end:
+            del self.due[STABLE]
+
+
+class StableOffsetsAdvance(PartitionInvariant[Unstable]):
+    """The last stable offset is as far as readers at read_committed get. One transaction that nobody ends stops all of
+    them, for records of other producers, too, and no error tells anybody.
+
+    Example: the high watermark of orders-0 is 1,310, and the last stable offset 900, where producer 7 has begun a
+    transaction. Its application is gone. Its timeout is over, its coordinator and the leader of orders-0 are up with
+    all other brokers, and the last stable offset is still 900. The obligation is to reach the high watermark of the
+    moment: transactions that begin later begin above it.
+
+    T9 makes the same promise of a producer, and is kept when the marker is in the leader's log. This one is kept when
+    the marker is replicated, and of all that is open below a high watermark.
+    """
+
+    id = "L10"
+    title = "The last stable offset reaches the high watermark of the moment, at the latest after transactions' timeout"
+    source = "KIP-98; KAFKA-7408; KIP-664"
+    tested_when = "the last stable offset reaches, in a window with all brokers, a high watermark that it was behind"
+    route = PARTITION
+    of_transactions = True
+    types = (LogAppend, LogHw, LogTrunc, PartAssume, PartChange, TxnState)
+    cases = {LogAppend: ("leader",), LogHw: ("leader",)}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    unseen = (
+        "windows without some broker: it may be the coordinator, or the leader",
+        "the last stable offset that brokers tell: T7 and H7 compare it with their logs",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, NodeDown)
+
+    def initial(self, key: str, profile: Profile) -> Unstable:
+        bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
+        mended = profile.feature(KAFKA_7408) not in ("", "off")
+        return Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, mended=mended)
+
+    def hear(self, state: Unstable, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeDown:
+            if state.key in body.lost and not state.lossy:
+                state.lossy = "loss-budget"
+            return NOTHING
+        return super().hear(state, event)
+
+    def step(self, state: Unstable, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is PartChange:
+            state.take(event, body)
+            state.brokers.update(f"broker-{replica}" for replica in body.replicas)
+            if body.cause == "unclean":
+                state.lossy = "unclean-election"
+            return NOTHING
+        if kind is TxnState:
+            if body.timeout_ms > 0:
+                state.timeout_us = max(state.timeout_us, 1000 * body.timeout_ms)
+                state.beta_us = state.bound_us + state.timeout_us
+            state.brokers.add(event.node)
+            return NOTHING
+        if kind is LogTrunc:
+            if event.node != state.leader:
+                return NOTHING
+            state.end_at(body.to)
+        elif kind is PartAssume:
+            if body.role != "leader" or body.leader_epoch < state.epoch:
+                return NOTHING
+            state.end_at(body.log_end)
+            state.epoch, state.high_watermark = body.leader_epoch, body.high_watermark
+        elif body.role != "leader" or body.leader_epoch < state.epoch:
+            return NOTHING
+        elif kind is LogAppend:
+            state.append(body)
+        else:
+            state.high_watermark, state.epoch = body.new, body.leader_epoch
+        return self._compare(state, event)
+
+    def _compare(self, state: Unstable, event: Stamped) -> Emissions:
+        """See how far it has come, and how far it has to."""
+        transactions = state.transactions
+        if not (transactions.open or transactions.ended or state.due):
+            return NOTHING
+        stable = transactions.stable_offset(state.high_watermark)
+        known = state.due.get(STABLE)
+        if known is not None and stable >= known.target:
+            if state.brokers <= state.core:
+                self.kept(state, STABLE)
+            else:
+                self.void(state, STABLE)
+        if stable < state.high_watermark:
+            self.oblige(state, STABLE, event, state.high_watermark)
+        return NOTHING if state.armed_us >= 0 else self.arm(state)
+
+    def missed(self, state: Unstable, name: str, obligation: Obligation) -> Emissions:
+        if not state.brokers <= state.core:
+            return NOTHING
+        stable = state.transactions.stable_offset(state.high_watermark)
+        sentence = (
+            f"the last stable offset of {state.key} did not reach {obligation.target:,} {self.within(state)}, "
+            f"transactions' timeout of {state.timeout_us / 1_000_000:g} s included: it is {stable:,}"
+        )
+        for span in state.transactions.open.values():
+            if span.first == stable:
+                sentence += f", where producer id {span.producer_id} has a transaction open"
+        if state.lossy and not (state.mended and state.lossy == "unclean-election"):
+            return self.excused(state.lossy, state.key, sentence, obligation.by, state.window)
+        return self.violated(state.key, sentence, obligation.by, state.window)

@@ -1,0 +1,136 @@
+"""L10: the last stable offset gets on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import CtlFault, LogTrunc, NodeDown
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.trace_builder import TP
+from tests.unit.invariants.transactions.stage import TransactionTrace
+
+BROKERS = ("broker-1", "broker-2", "broker-3")
+TIMEOUT_US = 1_000_000
+
+
+class Waiting(TransactionTrace):
+    """A transaction is open at 0 of broker-1's log, and there is a plain record behind it."""
+
+    def __init__(self, *core: str, **profile: Any) -> None:
+        super().__init__(**profile)
+        self.lead(1)
+        self.begins()
+        self.emit("driver", _window(*(core or BROKERS)))
+        self.write("a")
+        self.append("broker-1", "b")
+        self.high_watermark("broker-1", 2)
+
+    def commits(self, replicated: bool = True) -> None:
+        self.decides(True)
+        self.ends("commit")
+        if replicated:
+            self.high_watermark("broker-1", 3)
+
+    def passes(self, bounds: float) -> None:
+        """Time passes, of bounds of L10 with the timeout of transactions."""
+        self.wall += int(bounds * (bound_us(Profile(), "L10") + TIMEOUT_US))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+
+
+def _window(*core: str) -> Any:
+    from actors.trace.events import CtlWindow
+
+    return CtlWindow("w", "open", list(core))
+
+
+def test_a_transaction_that_ends() -> None:
+    """Shows that L10 is held, tested once, if the marker is replicated in time."""
+    run = Waiting()
+    run.passes(0.9)
+    run.commits()
+    run.passes(1)
+    result = run.result("L10")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_transaction_that_does_not_end() -> None:
+    """Shows that L10 is violated once the bound and the timeout are over, and names who is in the way."""
+    run = Waiting()
+    run.passes(1)
+    (finding,) = run.result("L10").violations
+    assert finding.sentence.startswith("the last stable offset of orders-0 did not reach 2 within ")
+    assert finding.sentence.endswith(
+        "transactions' timeout of 1 s included: it is 0, where producer id 7 has a transaction open"
+    )
+
+
+def test_a_marker_that_is_not_replicated() -> None:
+    """Shows that the marker alone does not keep L10, as it keeps T9."""
+    run = Waiting()
+    run.commits(replicated=False)
+    run.completes(True)
+    run.passes(1)
+    assert (run.result("L10").status, run.result("T9").status) == ("violated", "held")
+
+
+def test_the_next_transaction() -> None:
+    """Shows that one which begins above the high watermark of the moment does not count."""
+    run = Waiting()
+    run.passes(0.5)
+    run.decides(True)
+    run.ends("commit")
+    run.state("CompleteCommit", "Ongoing", 4)
+    run.write("c", epoch=4)
+    run.high_watermark("broker-1", 4)
+    run.passes(0.6)
+    assert run.result("L10").status == "held"
+
+
+def test_a_window_without_some_broker() -> None:
+    """Shows that it says nothing: that broker may be the coordinator."""
+    run = Waiting("broker-1", "broker-2")
+    run.passes(1)
+    assert run.result("L10").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("cause", "feature", "status"),
+    [
+        ("unclean", "off", "excused"),
+        ("unclean", "seed", "violated"),
+        ("elect", "off", "violated"),
+    ],
+)
+def test_a_marker_that_was_lost(cause: str, feature: str, status: str) -> None:
+    """Shows that an unclean election which loses the marker opens the transaction again, which is excused unless
+    ``kafka-7408`` promises to mend that; no other election excuses it."""
+    run = Waiting(features={"kafka-7408": feature})
+    run.append("broker-2", "a", "b", role="follower", producer=7)
+    run.commits()
+    run.change(2, 1, isr=[2], cause=cause)
+    run.assume(2, 1)
+    run.high_watermark("broker-2", 2, epoch=1)
+    run.passes(1)
+    assert run.result("L10").status == status
+
+
+def test_what_a_new_leader_cuts_off() -> None:
+    """Shows that a transaction which a leader has cut off, by ``kafka-7408``, is in nobody's way, nor is what was to be
+    reached above its log's end."""
+    run = Waiting(features={"kafka-7408": "seed"})
+    run.change(1, 1, isr=[1], cause="unclean")
+    run.emit("broker-1", LogTrunc(TP, 2, 0, "last-stable-offset", 1))
+    run.passes(1)
+    assert not run.result("L10").violations
+
+
+@pytest.mark.parametrize(("lost", "status"), [({TP: 0}, "excused"), ({"other-0": 0}, "violated")])
+def test_a_disk_that_lost_the_end(lost: dict[str, int], status: str) -> None:
+    """Shows that a loss of this partition excuses what stays open, and one of another partition does not."""
+    run = Waiting()
+    run.emit("broker-3", NodeDown("lossy", lost=lost))
+    run.passes(1)
+    assert run.result("L10").status == status
