@@ -24,7 +24,8 @@ LONG_MAX = 2**63 - 1
 class ConfigKey(msgspec.Struct, frozen=True):
     """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
     ``low`` and ``high`` bound an int; ``choices`` a str, where there are any. ``dynamic``: a broker takes a new value
-    without a restart (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are."""
+    without a restart (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are. ``pool``: a number of
+    threads, of which a new value is at least half of the present one, and at most twice."""
 
     name: str
     default: Any
@@ -34,6 +35,7 @@ class ConfigKey(msgspec.Struct, frozen=True):
     high: int = INT_MAX
     choices: tuple[str, ...] = ()
     dynamic: bool = False
+    pool: bool = False
 
 
 _C: tuple[Scope, ...] = ("controller",)
@@ -325,6 +327,50 @@ CONFIG: dict[str, ConfigKey] = {
         ),
         ConfigKey(
             "num.io.threads", 8, _B, "Number of requests that a broker handles at the same time.", 1, dynamic=True
+        ),
+        # remote storage
+        ConfigKey(
+            "remote.storage.enable",
+            False,
+            _T,
+            "The topic is tiered: its leaders copy full segments to the remote store.",
+        ),
+        ConfigKey(
+            "remote.log.reader.threads",
+            10,
+            _B,
+            "Threads that read from remote storage: for Fetches, and with kip-1075: kafka for ListOffsets.",
+            1,
+            dynamic=True,
+            pool=True,
+        ),
+        ConfigKey(
+            "remote.log.reader.max.pending.tasks", 100, _B, "Reads that wait for one of them; more are refused.", 1
+        ),
+        ConfigKey(
+            "remote.log.offset.reader.threads",
+            5,
+            _B,
+            "With kip-1075: draft: threads that look offsets up in remote storage.",
+            1,
+            dynamic=True,
+            pool=True,
+        ),
+        ConfigKey(
+            "remote.log.offset.read.max.pending.tasks",
+            100,
+            _B,
+            "With kip-1075: draft: look-ups that wait for one of them; more are refused. The proposal has no default.",
+            1,
+        ),
+        ConfigKey(
+            "remote.list.offsets.request.timeout.ms",
+            30000,
+            _B,
+            "Time for which a ListOffsets waits for remote storage, unless the request has a time of its own.",
+            1,
+            LONG_MAX,
+            dynamic=True,
         ),
         ConfigKey(
             "request.timeout.ms",

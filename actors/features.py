@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 KIP_232 = "kip-232"
+KIP_1075 = "kip-1075"
 TRANSACTION_VERSION = "transaction.version"
 KAFKA_7408 = "kafka-7408"
 REFUSED_MARKER = "kafka-7408.refused-marker"
@@ -57,6 +58,14 @@ FEATURES: dict[str, Feature] = {
             "The protection of a client from older metadata. kafka: leader epochs and topic ids per partition, and "
             "the validation of positions (KIP-320, KIP-516); seed: one metadata epoch of the cluster, which the "
             "controller raises with each update (needs metadata.propagation: push); off: none.",
+        ),
+        Feature(
+            KIP_1075,
+            ("off", "draft", "kafka"),
+            "kafka",
+            "Who looks an offset up in remote storage. kafka: the threads that read for remote Fetches, while the "
+            "request waits in a purgatory; draft: the same with threads of their own, and local storage alone for "
+            "timestamps above all in remote storage; off: the request's handler.",
         ),
         Feature(
             "eligible.leader.replicas.version",

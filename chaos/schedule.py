@@ -76,7 +76,11 @@ def _workload(plan: Plan) -> list[str]:
         if "external_every_ms" in work:
             parts.append(f"keeps its positions outside Kafka every {work['external_every_ms']}ms")
         if "every_ms" in work:
-            parts.append(f"{TIMESTAMP_NAMES.get(work['timestamp'], work['timestamp'])} every {work['every_ms']}ms")
+            asked = TIMESTAMP_NAMES.get(work["timestamp"], work["timestamp"])
+            asked = f"{work['ago_ms']}ms ago" if "ago_ms" in work else asked
+            parts.append(f"{asked} every {work['every_ms']}ms")
+        if "client" in work:
+            parts.append(f"by a {work['client']}'s call")
         if work.get("replica_id", -1) >= 0:
             parts.append(f"as broker-{work['replica_id']}")
         parts += [f"{key}={value}" for key, value in node.config.items() if _differs(key, value)]

@@ -21,6 +21,7 @@ from actors.broker import (
 from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
 from actors.broker.coordinator_common.find_coordinator import find_coordinator
+from actors.broker.delayed_remote_list_offsets import DelayedRemoteListOffsets, HeldListOffsets
 from actors.broker.describe_producers import describe_producers
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
@@ -44,8 +45,10 @@ from actors.broker.metadata_image import MetadataImage
 from actors.broker.offset_for_leader_epoch import offset_for_leader_epoch
 from actors.broker.produce import DelayedProduce
 from actors.broker.producer_ids import ProducerIdManager
+from actors.broker.remote_log import readers
+from actors.broker.remote_log.readers import RemoteLogReaders
 from actors.broker.replica_manager import ReplicaManager
-from actors.broker.request_channel import RequestChannel
+from actors.broker.request_channel import RequestChannel, TakenRequest
 from actors.broker.transaction_coordinator import coordinator as transaction_coordinator, loading as transaction_loading
 from actors.broker.transaction_coordinator.add_partitions import (
     DelayedAdd,
@@ -119,6 +122,8 @@ AnyOperation = (
     | DelayedMarkers
     | DelayedTransactionalProduce
     | DelayedTxnOffsetCommit
+    | DelayedRemoteListOffsets
+    | HeldListOffsets
 )
 """What may wait at a broker."""
 
@@ -147,6 +152,7 @@ class BrokerNode(msgspec.Struct):
     groups: GroupCoordinator = msgspec.field(default_factory=GroupCoordinator)
     transactions: TransactionCoordinator = msgspec.field(default_factory=TransactionCoordinator)
     verification: AddPartitionsToTxnManager = msgspec.field(default_factory=AddPartitionsToTxnManager)
+    readers: RemoteLogReaders = msgspec.field(default_factory=RemoteLogReaders)
     wall_offset_ms: int = 0
     requests: int = 0
     published: bool = False
@@ -171,10 +177,13 @@ class BrokerNode(msgspec.Struct):
 
     def _go_on(self, turn: Turn, event: AnyEvent) -> None:
         self._take(turn, event)
+        self._serve_queued(turn)
         if self.lifecycle.is_shutting_down:
             self._shut_down(turn)
-        else:
-            self._poll(turn, everything=type(event) not in (Received, Disconnected))
+            return
+        self._poll(turn, everything=type(event) not in (Received, Disconnected))
+        if self._serve_queued(turn):
+            self._poll(turn, everything=False)
 
     # ---- inputs ------------------------------------------------------------------------------------------
 
@@ -200,7 +209,8 @@ class BrokerNode(msgspec.Struct):
             config["reconnect.backoff.max.ms"],
             config["request.timeout.ms"],
         )
-        self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"])
+        self.channel = RequestChannel(config[IO_THREADS], config["krift.request.service.us"], spec.cluster.remote_store)
+        self.readers.start(self.settings.kip_1075, self.settings.readers)
 
     def _load(self, turn: Turn, life: str, disk: DiskImage) -> None:
         """``life``: names the incarnation among all."""
@@ -220,7 +230,7 @@ class BrokerNode(msgspec.Struct):
             case TimedOut():
                 COMPONENTS.on_timer(self, turn, event.timer)
             case Disconnected():
-                self.purgatory.remove(event.connection)
+                self.purgatory.disconnected(event.connection)
             case Synced():
                 self.raft.on_synced(turn, event)
             case Chosen():
@@ -236,15 +246,32 @@ class BrokerNode(msgspec.Struct):
         if not self.published:
             # The port is not open before the broker has caught up: the peer's connection is refused.
             turn.step.close(event.connection)
-        elif self.channel.offer(turn.step, event.connection, event.request):
-            self._handle(turn, event.connection, event.request)
+        elif (taken := self.channel.offer(turn.step, event.connection, event.request)) is not None:
+            self._serve(turn, taken)
 
     def on_service_over(self, turn: Turn) -> None:
         """Request handlers are done with what they were at."""
         for done in self.channel.on_timer(turn.step):
-            self._handle(turn, done.connection, done.request)
+            self._serve(turn, done)
+
+    def _serve_queued(self, turn: Turn) -> bool:
+        """Handle what waited for a handler, as long as one is free; whether there was anything."""
+        served = False
+        while (taken := self.channel.take_queued(turn.step)) is not None:
+            served = True
+            self._serve(turn, taken)
+        return served
 
     # ---- requests ----------------------------------------------------------------------------------------
+
+    def _serve(self, turn: Turn, taken: TakenRequest) -> None:
+        """Handle a request; one that is not held by then leaves its handler."""
+        turn.serving = taken
+        self._handle(turn, taken.connection, taken.request)
+        turn.serving = None
+        if taken.connection not in self.channel.held:
+            parked = isinstance(self.purgatory.parked.get(taken.connection), DelayedRemoteListOffsets)
+            self.channel.tell(turn.step, taken, "parked" if parked else "at-once")
 
     def _handle(self, turn: Turn, connection: str, request: AnyRequest) -> None:
         self.requests += 1
@@ -302,6 +329,7 @@ class BrokerNode(msgspec.Struct):
             self.replicas.reconfigure(turn)
             threads: int = self.image.config(self.settings.node_id, "", IO_THREADS, self.spec.config[IO_THREADS])
             self.channel.resize(turn.step, threads)
+            self.readers.reconfigure(turn)
 
     def _poll(self, turn: Turn, everything: bool) -> None:
         """Let every component go on with what it could not do before. Requests of others change nothing that the
@@ -309,6 +337,7 @@ class BrokerNode(msgspec.Struct):
         if everything:
             self._poll_quorum(turn)
             self.replicas.fetchers.poll(turn)
+            self.readers.poll(turn)
         self.replicas.isr_changes.poll(turn)
         self.transactions.markers.poll(turn)
         self.verification.poll(turn)
@@ -424,3 +453,4 @@ COMPONENTS.add(forwarding.COMPONENT, lambda node: node.forwarding)
 COMPONENTS.add(group_coordinator.COMPONENT, lambda node: node.groups)
 COMPONENTS.add(transaction_coordinator.COMPONENT, lambda node: node.transactions)
 COMPONENTS.add(transaction_verification.COMPONENT, lambda node: node.verification)
+COMPONENTS.add(readers.COMPONENT, lambda node: node.readers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from actors.broker.forwarding import ForwardingManager
 from actors.broker.turn import Turn
-from actors.config import CONFIG, config_value
+from actors.config import CONFIG, ConfigKey, config_value
 from actors.node.errors import KafkaError
 from krift.v1.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 
@@ -56,15 +56,19 @@ def _refusal(turn: Turn, resource: Resource) -> KafkaError:
             continue
         if config.config_operation != SET:
             return KafkaError.INVALID_CONFIG
-        if not key.dynamic or config.value is None or not _is_valid(config.name, config.value):
+        if not key.dynamic or config.value is None or not _is_valid(turn, key, config.value):
             # Not INVALID_CONFIG, as Kafka has it.
             return KafkaError.INVALID_REQUEST
     return KafkaError.NONE
 
 
-def _is_valid(key: str, value: str) -> bool:
+def _is_valid(turn: Turn, key: ConfigKey, value: str) -> bool:
     try:
-        config_value(key, value)
+        new = config_value(key.name, value)
     except ValueError:
         return False
-    return True
+    if not key.pool:
+        return True
+    # Of what this broker has now, whichever broker the value is for (``DynamicRemoteLogConfig``).
+    now: int = turn.image.config(turn.settings.node_id, "", key.name, turn.settings.readers.threads_of(key.name))
+    return bool(now // 2 <= new <= now * 2)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker import delayed_remote_list_offsets
+from actors.broker.list_offsets_answer import NOTHING, Found, ListOffsetsCall, PartitionStatus, RemoteLookup
 from actors.broker.partition import Partition, find_partition
-from actors.broker.reply_trace import reply_partition, trace_key
+from actors.broker.remote_log import offset_reader
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.messages import API_NAMES, Api, check_fields
 from actors.node.spec import topic_partition
-from actors.trace.events import ReplyPartition, RpcReply
-from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from krift.v1.list_offsets import ListOffsetsRequest
 
 LATEST = -1
 EARLIEST = -2
@@ -52,72 +52,41 @@ class Query(msgspec.Struct, frozen=True):
         return self.replica_id == CONSUMER
 
 
-class Found(msgspec.Struct, frozen=True):
-    """An answer about one partition; -1 everywhere where there is none."""
-
-    error: KafkaError = KafkaError.NONE
-    timestamp: int = -1
-    offset: int = -1
-    leader_epoch: int = -1
-
-
-NOTHING = Found()
-
-
 def list_offsets(turn: Turn, connection: str, request: ListOffsetsRequest) -> None:
-    """Answer a ListOffsets; each partition succeeds or fails by itself."""
+    """Answer a ListOffsets; each partition succeeds or fails by itself. What remote storage has a part in is answered
+    later, and the whole request with it."""
     header = request.header
-    version = header.api_version
-    response = ListOffsetsResponse()
-    told: list[ReplyPartition] = []
-    duplicates, answered = _duplicates(request), list[str]()
-    for topic in request.topics:
-        answers = ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name)
-        response.topics.append(answers)
-        for asked in topic.partitions:
-            tp = topic_partition(topic.name, asked.partition_index)
-            if tp in duplicates and tp in answered:
-                continue
-            answered.append(tp)
-            query = Query(
-                request.replica_id, request.isolation_level, version, asked.current_leader_epoch, asked.timestamp
-            )
-            found = Found(KafkaError.INVALID_REQUEST) if tp in duplicates else look_up(turn, tp, query)
-            data = ListOffsetsResponse.ListOffsetsPartitionResponse(
-                partition_index=asked.partition_index, error_code=int(found.error)
-            )
-            answers.partitions.append(data)
-            if not found.error:
-                data.timestamp, data.offset = found.timestamp, found.offset
-                if version >= 4:
-                    data.leader_epoch = found.leader_epoch
-            hosted = turn.replicas.partitions.get(tp)
-            told.append(
-                reply_partition(
-                    hosted,
-                    tp if hosted is not None else trace_key(turn, tp),
-                    found.error,
-                    offset=found.offset,
-                    timestamp=asked.timestamp,
-                    asked_epoch=asked.current_leader_epoch,
-                    found=(found.timestamp, found.leader_epoch),
-                )
-            )
-    check_fields(response, version)
-    turn.step.record(
-        RpcReply(
-            API_NAMES[Api.ListOffsets],
-            version,
-            header.client_id,
-            connection,
-            header.correlation_id,
-            request.replica_id,
-            request.isolation_level,
-            0,
-            told,
-        )
+    call = ListOffsetsCall(
+        connection,
+        header.client_id,
+        header.api_version,
+        header.correlation_id,
+        request.replica_id,
+        request.isolation_level,
+        _statuses(request),
     )
-    turn.step.reply(connection, response)
+    duplicates = _duplicates(request)
+    for status in call.statuses:
+        query = Query(call.replica_id, call.isolation, call.version, status.current_leader_epoch, status.timestamp)
+        found = Found(KafkaError.INVALID_REQUEST) if status.tp in duplicates else look_up(turn, status.tp, query)
+        if isinstance(found, Found):
+            status.settle(turn, found)
+        else:
+            status.lookup = found
+    if all(status.completed for status in call.statuses):
+        call.answer(turn)
+    else:
+        delayed_remote_list_offsets.begin(turn, call, request.timeout_ms)
+
+
+def _statuses(request: ListOffsetsRequest) -> list[PartitionStatus]:
+    """Each partition that is asked for, once."""
+    found: dict[str, PartitionStatus] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            status = PartitionStatus(topic.name, asked.partition_index, asked.timestamp, asked.current_leader_epoch)
+            found.setdefault(status.tp, status)
+    return list(found.values())
 
 
 def _duplicates(request: ListOffsetsRequest) -> list[str]:
@@ -130,8 +99,8 @@ def _duplicates(request: ListOffsetsRequest) -> list[str]:
     return duplicates
 
 
-def look_up(turn: Turn, tp: str, query: Query) -> Found:
-    """The checks in Kafka's order, then the offset."""
+def look_up(turn: Turn, tp: str, query: Query) -> Found | RemoteLookup:
+    """The checks in Kafka's order, then the offset; or what the answer depends on, if remote storage is to be asked."""
     if query.timestamp < 0 and query.version < MIN_VERSION.get(query.timestamp, 2**15):
         return Found(KafkaError.UNSUPPORTED_VERSION)
     partition, error = find_partition(turn, tp)
@@ -159,10 +128,10 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found:
         return NOTHING
     if query.from_client and "timestamp-past-open" in turn.step.defects:
         limit = partition.log.high_watermark
-    found = _by_timestamp(turn, partition, query.timestamp)
-    if found is not None and found.offset < limit:
-        return found
-    return Found(refusal) if refusal else NOTHING
+    lookup = RemoteLookup(limit, refusal)
+    if offset_reader.is_needed(partition, query.timestamp):
+        return lookup
+    return lookup.conclude(KafkaError.NONE, _by_timestamp(turn, partition, query.timestamp))
 
 
 def _by_timestamp(turn: Turn, partition: Partition, timestamp: int) -> Found | None:

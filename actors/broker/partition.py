@@ -82,6 +82,7 @@ class Partition(msgspec.Struct):
     confirmed it, kept by leaders only. ``leader_epoch_start``: log end with which this broker became leader of
     ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it). recovering: it was elected
     uncleanly, and serves nobody before the controller knows that its log is in order (``unclean_recovery``).
+    ``remote_storage``: its log is tiered.
     """
 
     tp: str
@@ -99,6 +100,7 @@ class Partition(msgspec.Struct):
     isr: list[int] = []
     min_isr: int = 1
     log_config: LogConfig = DEFAULT_LOG_CONFIG
+    remote_storage: bool = False
     pending: PendingIsr | None = None
     remotes: dict[int, RemoteReplica] = {}
 
@@ -236,6 +238,8 @@ class Partition(msgspec.Struct):
         self.min_isr = value("min.insync.replicas", settings.min_insync_replicas)
         if "min-isr-of-its-own" in turn.step.defects:
             self.min_isr = settings.min_insync_replicas
+        enabled = turn.image.config(settings.node_id, self.topic, "remote.storage.enable", False)
+        self.remote_storage = settings.cluster.remote_store and bool(enabled)
         limits = settings.log_config
         self.log_config = LogConfig(
             value("max.message.bytes", limits.max_message_bytes),

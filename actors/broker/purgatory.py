@@ -11,6 +11,8 @@ READABLE = "readable"
 """Consumers wait for it: the high watermark moved, or the leadership did."""
 APPENDED = "appended"
 """Followers wait for it: the log grew, or the leadership moved."""
+REMOTE_OFFSETS = "remote-offsets"
+"""ListOffsets that wait for remote storage: an offset was looked up, or the leadership moved."""
 
 
 def committed(turn: Turn, tp: str) -> None:
@@ -41,8 +43,14 @@ def appended(turn: Turn, tp: str) -> None:
         turn.purgatory.try_complete(turn, connection, key)
 
 
+def remote_offsets(turn: Turn, tp: str) -> None:
+    """Complete the ListOffsets of ``tp`` that can be."""
+    turn.purgatory.check(turn, (REMOTE_OFFSETS, tp))
+
+
 def wake_all(turn: Turn, tp: str) -> None:
     """Everything that waits for ``tp`` looks again."""
     committed(turn, tp)
     readable(turn, tp)
     appended(turn, tp)
+    remote_offsets(turn, tp)

@@ -33,6 +33,8 @@ BACKOFF = "fetcher-backoff/"
 LATEST, EARLIEST = -1, -2
 Told = Literal["diverge", "high-watermark", "out-of-range"]
 """Why a follower cuts its log."""
+TIMEOUT_SINCE = 10
+"""Version of ListOffsets that brought TimeoutMs (KIP-1075)."""
 TRUNCATION_ON_FETCH = 12
 """Version from which on a Fetch finds out where logs part (KIP-595)."""
 
@@ -172,6 +174,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         request.topics.append(ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[asked]))
         if version >= 4:
             asked.current_leader_epoch = state.leader_epoch
+        if version >= TIMEOUT_SINCE and turn.settings.kip_1075 == "draft":
+            request.timeout_ms = -1  # the proposal's default, where Kafka's is 0
         fetcher.sent = {state.tp: (state.run, partition.log.end_offset)}
         fetcher.busy = True
         purpose = f"{LIST}{fetcher.leader}"

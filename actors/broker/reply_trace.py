@@ -31,6 +31,7 @@ def reply_partition(
     refused: tuple[int, int, int, int] = (-1, -1, -1, -1),
     found: tuple[int, int] = (-1, -1),
     appended: tuple[int, int] = (0, 0),
+    limit: int = -1,
 ) -> ReplyPartition:
     """What was told about a partition, with what this broker knew. Where it has none, ``tp`` is all that is known."""
     tp = tp if partition is None else partition.key
@@ -63,4 +64,5 @@ def reply_partition(
         len(partition.isr) if partition.is_leader else 0,
         *found,
         *appended,
+        limit,
     )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
+from actors.broker.remote_log.reader_config import ReaderConfig, reader_config_of
 from actors.broker.transaction_coordinator.transaction_config import TransactionConfig, transaction_config_of
-from actors.features import KAFKA_7408, KIP_232, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
+from actors.features import KAFKA_7408, KIP_232, KIP_1075, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
@@ -17,6 +18,7 @@ from actors.node.turn import NodeTurn
 
 if TYPE_CHECKING:
     from actors.broker.broker_node import BrokerNode
+    from actors.broker.request_channel import TakenRequest
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -26,6 +28,7 @@ class Settings(msgspec.Struct, frozen=True):
     cluster: ClusterSpec = ClusterSpec("", [], [])
     kip_207: str = "kafka"
     kip_232: str = "kafka"
+    kip_1075: str = "kafka"
     kafka_7408: str = "off"
     refused_marker: str = "kafka"
     reelected_in_place: str = "kafka"
@@ -36,6 +39,7 @@ class Settings(msgspec.Struct, frozen=True):
     log_config: LogConfig = DEFAULT_LOG_CONFIG
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    readers: ReaderConfig = ReaderConfig()
     replica_lag_time_max_ms: int = 30000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
@@ -60,6 +64,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         cluster=spec.cluster,
         kip_207=spec.features["kip-207"],
         kip_232=spec.features.get(KIP_232, "kafka"),
+        kip_1075=spec.features.get(KIP_1075, "kafka"),
         kafka_7408=spec.features.get(KAFKA_7408, "off"),
         refused_marker=spec.features.get(REFUSED_MARKER, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
@@ -74,6 +79,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         ),
         groups=group_config_of(config),
         transactions=transaction_config_of(config),
+        readers=reader_config_of(config),
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
         replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
         replica_fetch_min_bytes=config["replica.fetch.min.bytes"],
@@ -93,16 +99,19 @@ def settings_of(spec: NodeSpec) -> Settings:
 
 class Turn(NodeTurn):
     """Handed down through a broker during one step: what all nodes have, and what the parts of a broker need of one
-    another. broker_epoch: of this broker's registration, -1 before it."""
+    another. broker_epoch: of this broker's registration, -1 before it. serving: the request that is handled now."""
 
     __slots__ = (
         "broker_epoch",
+        "channel",
         "groups",
         "image",
         "producer_ids",
         "purgatory",
         "raft",
+        "readers",
         "replicas",
+        "serving",
         "settings",
         "transactions",
         "verification",
@@ -112,12 +121,15 @@ class Turn(NodeTurn):
         super().__init__(step, node.files, node.net)
         self.raft = node.raft
         self.image = node.image
+        self.channel = node.channel
+        self.serving: TakenRequest | None = None
         self.settings = node.settings
         self.replicas = node.replicas
         self.purgatory = node.purgatory
         self.groups = node.groups
         self.transactions = node.transactions
         self.verification = node.verification
+        self.readers = node.readers
         self.producer_ids = node.producer_ids
         self.broker_epoch = node.lifecycle.broker_epoch
 

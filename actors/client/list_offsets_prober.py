@@ -10,7 +10,7 @@ import msgspec
 
 from actors.client import offset_fetcher
 from actors.client.client_base import DATA, ClientNode, components
-from actors.client.offset_fetcher import CLIENT, Found, OffsetFetcher, record_list_return
+from actors.client.offset_fetcher import CLIENT, Found, Manner, OffsetFetcher, record_list_return
 from actors.client.workload import Every
 from actors.node.component import Component
 from actors.node.messages import Api
@@ -28,14 +28,16 @@ class Probe(msgspec.Struct):
     lookup: int = 0
     operation: str = ""
     told: int = 0
+    timestamp: int = -1
 
 
 class ListOffsetsNode(ClientNode):
     """Asks for the offset at ``timestamp`` of each partition every ``every_ms``, one operation at a time.
 
-    Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), isolation (0 or 1), replica_id (-1,
-    or the broker that it asks as). An operation lasts until it is answered or default.api.timeout.ms is over; the
-    next begins at the next multiple of every_ms.
+    Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), ago_ms (-1, or it asks for the time
+    that long ago instead), isolation (0 or 1), replica_id (-1, or the broker that it asks as), client ("admin", or
+    "consumer": it calls a consumer's ``offsetsForTimes``). An operation lasts until it is answered or
+    default.api.timeout.ms is over; the next begins at the next multiple of every_ms.
     "stop" is completed after the last answer: {"asked": operations, "told": offsets got}.
     """
 
@@ -43,13 +45,17 @@ class ListOffsetsNode(ClientNode):
     probes: dict[str, Probe] = msgspec.field(default_factory=dict)
     every: Every = msgspec.field(default_factory=Every)
     timestamp: int = -1
+    ago_ms: int = -1
     isolation: int = 0
     replica_id: int = CLIENT
+    manner: Manner = "admin"
     asked: int = 0
 
     def _configure(self, step: Step) -> None:
         config = self.spec.config
         self.timestamp = self.spec.workload.get("timestamp", -1)
+        self.ago_ms = self.spec.workload.get("ago_ms", -1)
+        self.manner = "call" if self.spec.workload.get("client") == "consumer" else "admin"
         self.isolation = self.spec.workload.get("isolation", 0)
         self.replica_id = self.spec.workload.get("replica_id", CLIENT)
         self.fetcher = OffsetFetcher(
@@ -58,6 +64,7 @@ class ListOffsetsNode(ClientNode):
             config["retry.backoff.max.ms"],
             config["request.timeout.ms"],
             self.replica_id,
+            config["default.api.timeout.ms"],
         )
 
     def _begin(self, step: Step) -> None:
@@ -75,19 +82,22 @@ class ListOffsetsNode(ClientNode):
         probe.due = False
         probe.operation = self.next_operation()
         self.asked += 1
+        probe.timestamp = self.timestamp if self.ago_ms < 0 else max(0, step.wall_ms - self.ago_ms)
         version = self.spec.versions[Api.ListOffsets.name][1]
         step.record(
             ListInvoke(
                 probe.operation,
                 probe.tp,
-                timestamp=self.timestamp,
+                timestamp=probe.timestamp,
                 isolation=self.isolation,
                 version=version,
                 replica_id=self.replica_id,
             )
         )
         timeout = self.spec.config["default.api.timeout.ms"]
-        probe.lookup = self.fetcher.begin(step, probe.tp, self.timestamp, self.isolation, "admin", timeout_ms=timeout)
+        probe.lookup = self.fetcher.begin(
+            step, probe.tp, probe.timestamp, self.isolation, self.manner, timeout_ms=timeout
+        )
 
     def on_next(self, tp: str) -> None:
         """A partition is asked about again."""
@@ -99,7 +109,7 @@ class ListOffsetsNode(ClientNode):
             probe = self.probes[found.tp]
             probe.lookup = 0
             probe.told += found.outcome == "ok"
-            record_list_return(step, probe.operation, found, self.timestamp, self.isolation)
+            record_list_return(step, probe.operation, found, probe.timestamp, self.isolation)
             step.set_timer(f"{_NEXT}{found.tp}", self.every.delay_ms(step.now_ms))
 
     def _stopped(self, step: Step) -> dict[str, int] | None:

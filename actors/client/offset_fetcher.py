@@ -80,13 +80,15 @@ class Found(msgspec.Struct, frozen=True):
 
 class OffsetFetcher(msgspec.Struct):
     """All lookups of a client, on one connection per broker. ``calls``: call -> lookups it asks for. ``replica_id``:
-    in its requests."""
+    in its requests. They tell a broker for how long to look (TimeoutMs): as the admin client's, for ``api_timeout_ms``;
+    as a consumer's, for ``request_timeout_ms``."""
 
     connection: str = ""
     backoff_ms: int = 100
     backoff_max_ms: int = 1000
     request_timeout_ms: int = 30000
     replica_id: int = CLIENT
+    api_timeout_ms: int = 60000
     lookups: dict[int, Lookup] = {}
     calls: dict[int, list[int]] = {}
     count: int = 0
@@ -145,7 +147,8 @@ class OffsetFetcher(msgspec.Struct):
         if version >= 2 and "isolation-not-asked" not in step.defects:
             request.isolation_level = wanted[0].isolation
         if version >= 10:
-            request.timeout_ms = self.request_timeout_ms
+            asks_as_admin = wanted[0].manner == "admin"
+            request.timeout_ms = self.api_timeout_ms if asks_as_admin else self.request_timeout_ms
         topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}
         for lookup in wanted:
             name, index = split_topic_partition(lookup.tp)

@@ -38,6 +38,8 @@ class DelayedOperation(msgspec.Struct, tag=True):
     deadline_ms: int
 
     timer: ClassVar[str] = ""
+    outlives_connection: ClassVar[bool] = False
+    """Whether it waits on when its client is gone, for something that is under way all the same."""
 
     @property
     def keys(self) -> Iterable[Key]:
@@ -139,6 +141,12 @@ class Purgatory(msgspec.Struct, Generic[Operation]):
                 if not waiting:
                     del by_partition[tp]
         return operation
+
+    def disconnected(self, connection: str) -> None:
+        """Its client is gone."""
+        operation = self.parked.get(connection)
+        if operation is not None and not operation.outlives_connection:
+            self.remove(connection)
 
     def take_all(self) -> list[Operation]:
         """Let nothing wait any longer: what did, in order."""

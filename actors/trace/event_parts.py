@@ -24,6 +24,7 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     ``appended_isr``, ``append_min_isr``: Produce with acks=all: as ``committed_isr`` and ``min_isr``, when the broker
     appended the batch, or knew it again; 0 where it did neither.
     ``found_timestamp``, ``found_epoch``: ListOffsets: timestamp, and leader epoch, that the answer has with the offset.
+    ``limit``: ListOffsets that remote storage had a part in: how far whoever asks could read when it asked, else -1.
     """
 
     tp: str
@@ -47,6 +48,7 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     found_epoch: int = -1
     appended_isr: int = 0
     append_min_isr: int = 0
+    limit: int = -1
 
 
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):

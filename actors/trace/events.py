@@ -97,7 +97,14 @@ from actors.trace.quorum_events import (
     QVoters as QVoters,
     VotersCause as VotersCause,
 )
+from actors.trace.reader_events import (
+    ReaderEvent,
+    ReaderTaskPhase as ReaderTaskPhase,
+    TierTask as TierTask,
+)
 from actors.trace.rpc_events import (
+    RequestHandled as RequestHandled,
+    RequestPath as RequestPath,
     Rpc as Rpc,
     RpcEvent,
     RpcQuiet as RpcQuiet,
@@ -140,6 +147,7 @@ AnyTraceEvent = (
     | LogEvent
     | ControllerEvent
     | BrokerEvent
+    | ReaderEvent
     | GroupEvent
     | TransactionEvent
     | TierEvent

@@ -1,4 +1,5 @@
-"""Trace events of requests: exchanges, by who asked, and what Produce and ListOffsets were answered."""
+"""Trace events of requests: exchanges, by who asked, what Produce and ListOffsets were answered, and how long
+a broker's request handlers took."""
 
 from __future__ import annotations
 
@@ -47,4 +48,27 @@ class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
     partitions: list[ReplyPartition]
 
 
-RpcEvent = Rpc | RpcQuiet | RpcReply
+RequestPath = Literal["at-once", "held", "parked"]
+"""What a request did with its handler. at-once: it left it when it had been handled; held: it kept it while it waited
+for the remote store; parked: it waits for that without one."""
+
+
+class RequestHandled(TraceEvent, frozen=True, tag="req.handled"):
+    """A request handler of a broker with remote storage is done with a request. ``queue_ms``: for how long no handler
+    was free (Kafka's RequestQueueTimeMs); ``handler_ms``: for how long it kept this one (LocalTimeMs). Recorded if it
+    waited, took time, or needs the remote store. ``untold``: requests since the last one recorded that did none of
+    that. ``queued``, ``held``: requests in the queue, and other handlers that wait for the remote store, at that time.
+    """
+
+    api: str
+    connection: str
+    correlation_id: int
+    queue_ms: int
+    handler_ms: int
+    path: RequestPath
+    untold: int
+    queued: int
+    held: int
+
+
+RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled

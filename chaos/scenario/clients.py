@@ -114,6 +114,8 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
     elif isinstance(client, ListOffsets):
         workload["every_ms"] = client.every // 1_000
         workload["timestamp"] = client.timestamp
+        workload |= {} if client.ago is None else {"ago_ms": client.ago // 1_000}
+        workload |= {} if client.client == "admin" else {"client": client.client}
         workload["isolation"] = 1 if client.isolation == "read_committed" else 0
         workload["replica_id"] = -1 if client.replica_id is None else client.replica_id
     return workload

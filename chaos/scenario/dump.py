@@ -126,6 +126,10 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         names = {value: name for name, value in TIMESTAMPS.items()}
         entry["every"] = f"{workload['every_ms']}ms"
         entry["timestamp"] = names.get(workload["timestamp"], workload["timestamp"])
+        if "ago_ms" in workload:
+            entry["ago"] = f"{workload['ago_ms']}ms"
+        if "client" in workload:
+            entry["client"] = workload["client"]
         entry["isolation"] = "read_committed" if workload["isolation"] else "read_uncommitted"
         if workload["replica_id"] >= 0:
             entry["replica-id"] = workload["replica_id"]

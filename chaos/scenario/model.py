@@ -208,6 +208,10 @@ class ListOffsets(Client):
 
     every: PositiveDuration = Field(description="Time between two questions, such as 20ms.")
     timestamp: Timestamp = -1
+    ago: Duration | None = Field(None, description="Ask for the time that long ago, not for `timestamp`.")
+    client: Literal["admin", "consumer"] = Field(
+        "admin", description="Whose call: the admin client's `listOffsets`, or a consumer's `offsetsForTimes`."
+    )
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     replica_id: int | None = Field(None, ge=0, description="Ask as the broker of this id does when it follows.")
 

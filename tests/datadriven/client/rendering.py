@@ -220,11 +220,13 @@ def _details(request: AnyRequest) -> list[str]:
             ]
             return [*session, *(asked or ["nothing else"]), *gone]
         case ListOffsetsRequest():
-            return [
+            asked = [
                 f"{t.name}-{p.partition_index} timestamp={p.timestamp} epoch={p.current_leader_epoch}"
                 for t in request.topics
                 for p in t.partitions
             ]
+            of_times = any(p.timestamp >= 0 for t in request.topics for p in t.partitions)
+            return [*asked, f"within {request.timeout_ms} ms"] if of_times and request.timeout_ms else asked
         case OffsetForLeaderEpochRequest():
             return [
                 f"{t.topic}-{p.partition} of={p.leader_epoch} epoch={p.current_leader_epoch}"

@@ -8,12 +8,13 @@ from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
 from actors.log.replica_log import ReplicaLog
-from actors.node.effects import Close
+from actors.node.effects import Close, Record
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.messages import REQUESTS, AnyRequest, response_errors
 from actors.node.step import Step
+from actors.trace.events import RequestHandled
 from krift.v1.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.api_versions import ApiVersionsRequest
 from krift.v1.groups import DescribeGroupsRequest, OffsetCommitRequest, OffsetFetchRequest
@@ -46,6 +47,69 @@ def test_without_service_time_requests_are_handled_at_once() -> None:
     channel = RequestChannel()
     assert channel.offer(Step(0), "c", ApiVersionsRequest())
     assert (channel.busy, channel.queue) == ([], [])
+
+
+def _handled(step: Step) -> list[tuple[str, int, int, str, int]]:
+    """(connection, ms in the queue, ms with a handler, path, untold) of what the trace is told."""
+    events = [each.event for each in step.effects if isinstance(each, Record)]
+    found = [event for event in events if isinstance(event, RequestHandled)]
+    return [(each.connection, each.queue_ms, each.handler_ms, each.path, each.untold) for each in found]
+
+
+def test_a_request_that_holds_its_handler_keeps_others_waiting() -> None:
+    """Shows that with one handler the next request waits until the first one lets it go, and that both are told."""
+    channel = RequestChannel(slots=1, timed=True)
+    first = channel.offer(Step(5), "a", ApiVersionsRequest())
+    assert first is not None
+    channel.hold(first)
+    assert channel.offer(Step(20), "b", ApiVersionsRequest()) is None
+    assert channel.take_queued(Step(30)) is None
+    step = Step(47)
+    channel.release(step, "a")
+    second = channel.take_queued(step)
+    assert second is not None
+    channel.tell(step, second, "at-once")
+    assert _handled(step) == [("a", 0, 42, "held", 0), ("b", 27, 0, "at-once", 0)]
+
+
+def test_a_handler_that_is_let_go_serves_the_queue_for_the_time_of_service() -> None:
+    """Shows that a queued request begins its service when a held handler is released, and not before."""
+    channel = RequestChannel(slots=2, service_us=3000, timed=True)
+    assert channel.offer(Step(0), "a", ApiVersionsRequest()) is None
+    (first,) = channel.on_timer(Step(3))
+    channel.hold(first)
+    for name in ("b", "c"):
+        assert channel.offer(Step(4), name, ApiVersionsRequest()) is None
+    assert [each.connection for each in channel.busy] == ["b"]
+    step = Step(5)
+    channel.release(step, "a")
+    assert [(each.connection, each.done_us) for each in channel.busy] == [("b", 7000), ("c", 8000)]
+    done = channel.on_timer(Step(8))
+    step = Step(8)
+    for each in done:
+        channel.tell(step, each, "at-once")
+    assert _handled(step) == [("b", 0, 4, "at-once", 0), ("c", 1, 3, "at-once", 0)]
+
+
+def test_requests_that_never_waited_are_counted() -> None:
+    """Shows that the trace has the number of requests that were handled as they arrived, with the next one it tells."""
+    channel, step = RequestChannel(slots=1, timed=True), Step(1)
+    for name in ("a", "b", "c"):
+        taken = channel.offer(step, name, ApiVersionsRequest())
+        assert taken is not None
+        channel.tell(step, taken, "parked" if name == "c" else "at-once")
+    assert _handled(step) == [("c", 0, 0, "parked", 2)]
+
+
+def test_without_remote_storage_nothing_is_told_of_handlers() -> None:
+    """Shows that a broker without remote storage keeps the times of its handlers to itself."""
+    channel = RequestChannel(slots=1)
+    first = channel.offer(Step(5), "a", ApiVersionsRequest())
+    assert first is not None
+    channel.hold(first)
+    step = Step(9)
+    channel.release(step, "a")
+    assert step.effects == []
 
 
 def test_checkpoint_file() -> None:

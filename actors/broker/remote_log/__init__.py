@@ -1,0 +1,1 @@
+"""Tiered storage at a broker (``storage/.../server/log/remote/storage``)."""
