@@ -1,0 +1,1 @@
+"""Tests of tiered storage at a broker."""
