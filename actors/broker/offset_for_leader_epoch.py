@@ -28,7 +28,9 @@ def offset_for_leader_epoch(turn: Turn, connection: str, request: OffsetForLeade
             answers.partitions.append(data)
             partition, error = find_partition(turn, topic_partition(topic.topic, asked.partition))
             if partition is not None:
-                error = partition.check_epoch(asked.current_leader_epoch, leader_only=True)
+                unfenced = "epoch-ends-unfenced" in turn.step.defects
+                asked_epoch = -1 if unfenced else asked.current_leader_epoch
+                error = partition.check_epoch(asked_epoch, leader_only=not unfenced)
             if partition is None or error:
                 data.error_code = int(error)
             else:

@@ -121,6 +121,22 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "KAFKA-9338",
         nemesis="isr",
     ),
+    Defect(
+        "list-unfenced",
+        "actors.broker",
+        "P16",
+        "A leader answers ListOffsets whatever leader epoch the client knows.",
+        "KIP-320",
+        nemesis="clients",
+    ),
+    Defect(
+        "epoch-ends-unfenced",
+        "actors.broker",
+        "P16",
+        "A broker answers OffsetForLeaderEpoch by its own log in any leader epoch, also as a follower.",
+        "KIP-320",
+        nemesis="metadata",
+    ),
     Defect("ack-before-hw", "actors.broker", "P17", "acks=all is answered after the local append."),
     Defect(
         "list-log-end", "actors.broker", "H1", ("ListOffsets returns the log end to clients, not the high watermark.")

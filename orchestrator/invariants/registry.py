@@ -80,6 +80,7 @@ from orchestrator.invariants.partitions.controller import (
     TheDeadAreNotInCharge,
 )
 from orchestrator.invariants.partitions.eligible_replicas import EligibleReplicasAreThoseWhoLeft
+from orchestrator.invariants.partitions.fencing import ReplicaFetchesAreFenced
 from orchestrator.invariants.partitions.fetch_answers import FetchesAreAnsweredAtOnce
 from orchestrator.invariants.partitions.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
 from orchestrator.invariants.partitions.lagging import WhoLagsLeavesTheIsr
@@ -87,7 +88,6 @@ from orchestrator.invariants.partitions.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
     OneLeaderPerLeaderEpoch,
-    ReplicaFetchesAreFenced,
 )
 from orchestrator.invariants.partitions.produce_answers import ProducesAreAnsweredAtOnce
 from orchestrator.invariants.partitions.replica_logs import (

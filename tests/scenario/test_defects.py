@@ -146,6 +146,12 @@ PROOFS: dict[str, Proof] = {
     "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
+    "list-unfenced": Proof(
+        "late-follower", r"answered the ListOffsets of \S+ for orders-0 in leader epoch 2, although"
+    ),
+    "epoch-ends-unfenced": Proof(
+        "group", r"answered the OffsetForLeaderEpoch of a client for orders-0 in leader epoch 1, although asked in"
+    ),
     "fetch-unfenced": Proof("there-and-back", r"took note of a fetch of broker-3 .* in leader epoch 0"),
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
     "eligible-for-good": Proof("refused", r"the ISR \[1, 2\], the eligible leader replicas \[2\]: \[2\] are in both"),

@@ -10,6 +10,7 @@ from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
     LogAppend,
+    LogHw,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -378,10 +379,11 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
 
 
 class Ends(PartitionState):
-    """ends: broker -> its log end. acked: end of what was acknowledged; by: the last such answer. unclean: whether an
-    unclean election gave something up. lost: the least offset that a disk lost, -1 none."""
+    """ends: broker -> its log end; marks: its high watermark. acked: end of what was acknowledged; by: the last such
+    answer. unclean: whether an unclean election gave something up. lost: the least offset that a disk lost, -1 none."""
 
     ends: dict[str, int] = {}
+    marks: dict[str, int] = {}
     acked: int = 0
     by: Witness | None = None
     unclean: bool = False
@@ -390,18 +392,19 @@ class Ends(PartitionState):
 
 class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     """An acknowledged record has min.insync.replicas copies, and gets safer only when the other replicas have it, too.
+    A replica that does not learn that it is committed refuses ListOffsets and withholds records when it leads.
 
     Example: producer-1 got the acknowledgement for offset 1,310 of orders-0; broker-3 is up and reaches all nodes, and
-    its log ends at 900 for good. The obligation concerns the end of the acknowledged records at its beginning; there is
-    at most one at a time.
+    its log ends at 900 for good; or its log has 1,310, and its high watermark stays at 900, when that of the leader is
+    1,311. The obligation concerns the end of the acknowledged records at its beginning; there is at most one at a time.
     """
 
     id = "L14"
-    title = "Records acknowledged with acks=all reach every replica"
+    title = "Records acknowledged with acks=all reach every replica, and it learns that they are committed"
     source = "KIP-966; ReplicaFetcherThread.scala"
-    tested_when = "all replicas in the core of a window have the acknowledged records"
+    tested_when = "all replicas in the core of a window have the acknowledged records, and the leader's high watermark"
     route = PARTITION
-    types = (PartChange, PartAssume, LogAppend, LogTrunc, NodeDown, SendReturn)
+    types = (PartChange, PartAssume, LogAppend, LogHw, LogTrunc, NodeDown, SendReturn)
     exemptions = {
         "leader-away": "The leader is not in the core of the window: no broker serves fetches.",
         "unclean-election": "An unclean election gave up the records that the leader lacks.",
@@ -411,6 +414,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         "records acknowledged with less than acks=all",
         "whether an unclean election gave up a record, or a later election lost it: P4 and C1 distinguish these",
         "whether a disk may lose the records that the leader lacks: P4 and C1 judge that",
+        "a high watermark that the leader does not have either: H3 and P18 judge that",
     )
 
     def initial(self, key: str, profile: Profile) -> Ends:
@@ -421,6 +425,9 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         kind = type(body)
         if kind is LogAppend:
             state.ends[event.node] = body.last + 1
+            return self._caught_up(state, event) if state.due else NOTHING
+        if kind is LogHw:
+            state.marks[event.node] = body.new
             return self._caught_up(state, event) if state.due else NOTHING
         if kind is SendReturn:
             if body.outcome != "ok" or body.acks != -1 or body.offset < state.acked:
@@ -435,7 +442,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
             state.take(event, body)
             state.unclean = state.unclean or body.cause == "unclean"
         elif type(body) is PartAssume:
-            state.ends[event.node] = body.log_end
+            state.ends[event.node], state.marks[event.node] = body.log_end, body.high_watermark
         elif type(body) is LogTrunc:
             state.ends[event.node] = body.to
         else:
@@ -455,8 +462,10 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     def _lacking(self, state: Ends, target: int) -> list[str]:
         if state.newest is None:
             return []
-        replicas = map(node_name, state.newest.change.replicas)
-        return [name for name in replicas if name in state.core and state.ends.get(name, 0) < target]
+        replicas = [name for name in map(node_name, state.newest.change.replicas) if name in state.core]
+        known = min(target, state.marks.get(state.leader, 0))
+        behind = [name for name in replicas if state.ends.get(name, 0) < target]
+        return behind or [name for name in replicas if state.marks.get(name, 0) < known]
 
     def _pursue(self, state: Ends, event: Stamped) -> Emissions:
         """The end of what is acknowledged now has to get to all of the core."""
@@ -477,9 +486,13 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     def missed(self, state: Ends, name: str, obligation: Obligation) -> Emissions:
         lacking = self._lacking(state, obligation.target)
         assert lacking, "else it was kept"
+        end, mark = state.ends.get(lacking[0], 0), state.marks.get(lacking[0], 0)
+        had_it = end >= obligation.target
+        failed = "did not learn of the commit of" if had_it else "did not get"
+        where = f"high watermark is {mark:,}" if had_it else f"log ends at {end:,}"
         sentence = (
-            f"{lacking[0]} did not get what was acknowledged of {state.key} below {obligation.target:,} "
-            f"{self.within(state)}: its log ends at {state.ends.get(lacking[0], 0):,}"
+            f"{lacking[0]} {failed} what was acknowledged of {state.key} below {obligation.target:,} "
+            f"{self.within(state)}: its {where}"
         )
         newest = state.newest.by if state.newest is not None else None
         if state.leader not in state.core:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
@@ -299,128 +298,6 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
             f"or the epoch's start {start:,}",
             None if seen is None else seen.by,
-            event,
-        )
-
-
-class Life(msgspec.Struct, frozen=True):
-    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
-
-    offset: int
-    broker_epoch: int
-    fenced: bool
-    by: Witness
-
-
-class Lives(State):
-    """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
-    -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch."""
-
-    lives: dict[int, list[Life]] = {}
-    applied: dict[str, int] = {}
-    controller: tuple[int, str] = (-1, "")
-
-    def known_to(self, node: str, broker: int) -> Life | None:
-        """What a broker knows of another one."""
-        end = self.applied.get(node, 0)
-        for each in reversed(self.lives.get(broker, ())):
-            if each.offset < end:
-                return each
-        return None
-
-
-class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
-    """A follower that fetches in another leader epoch than its leader's may have a divergent log. If its position
-    counts, the high watermark covers records that the follower lacks.
-
-    Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
-    1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
-    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310.
-    """
-
-    id = "P16"
-    title = "A leader counts only fetches in its own leader epoch, and none of a process that is gone; it fences others"
-    source = "KIP-320; KAFKA-6880; KAFKA-9338"
-    tested_when = "a leader counts a follower's fetch, finds that it diverges, or fences it for its leader epoch"
-    unseen = (
-        "other effects of a fetch: P3 and P12 judge the records in the answer",
-        (
-            "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
-            "not know yet"
-        ),
-    )
-    route = PARTITION
-    types = (RepFetch,)
-    exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
-
-    @property
-    def news(self) -> tuple[type, ...]:
-        return (MetaImage, BrokerReg, NodeUp, QRole)
-
-    def initial(self, key: str, profile: Profile) -> Lives:
-        return Lives(key)
-
-    def hear(self, state: Lives, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is MetaImage:
-            state.applied[event.node] = body.offset
-        elif type(body) is NodeUp:
-            state.applied.pop(event.node, None)
-        elif type(body) is QRole:
-            if body.role == "leader" and body.epoch > state.controller[0]:
-                state.controller = (body.epoch, event.node)
-                for broker, lives in state.lives.items():  # what it has not got in its log is lost
-                    state.lives[broker] = [each for each in lives if each.offset < body.log_end]
-        elif event.node == state.controller[1]:
-            assert type(body) is BrokerReg
-            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
-            lives = state.lives.setdefault(body.broker, [])
-            lives.append(life)
-            del lives[:-CHANGES_REMEMBERED]
-        return NOTHING
-
-    def step(self, state: Lives, event: Stamped) -> Emissions:
-        body = event.body
-        assert type(body) is RepFetch
-        newer = body.follower_epoch > body.leader_epoch
-        if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
-            return NOTHING
-        state.tested += 1
-        if not body.error:
-            if body.follower_epoch == body.leader_epoch:
-                return self._alive(state, event, body)
-            sentence = (
-                f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
-                f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
-            )
-            if body.follower_epoch < 0:
-                return self.excused("no-leader-epoch", state.key, sentence, event)
-            return self.violated(state.key, sentence, event)
-        # UNKNOWN_LEADER_EPOCH is also told a replica of which this broker's metadata does not know yet.
-        fenced = body.error == KafkaError.FENCED_LEADER_EPOCH
-        if (fenced and 0 <= body.follower_epoch < body.leader_epoch) or (not fenced and body.follower_epoch >= 0):
-            if fenced or newer or body.follower_epoch == body.leader_epoch:
-                return NOTHING
-        return self.violated(
-            state.key,
-            f"{event.node} (leader epoch {body.leader_epoch}) answered a fetch of {node_name(body.follower)} for "
-            f"{state.key} in leader epoch {body.follower_epoch} with {error_name(body.error)}",
-            event,
-        )
-
-    def _alive(self, state: Lives, event: Stamped, body: RepFetch) -> Emissions:
-        """A fetch that is noted was sent by the process of which the leader has heard last."""
-        known = state.known_to(event.node, body.follower)
-        if known is None or known.fenced or body.diverging_epoch >= 0:
-            return NOTHING
-        if not 0 <= body.broker_epoch < known.broker_epoch:
-            return NOTHING
-        return self.violated(
-            state.key,
-            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} at "
-            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
-            f"{known.broker_epoch}",
-            known.by,
             event,
         )
 

@@ -454,6 +454,32 @@ def test_what_was_acknowledged_gets_to_all() -> None:
     assert lost.result("L14").excused == {"unclean-election": 1}
 
 
+def test_a_replica_that_does_not_learn_of_the_commit() -> None:
+    """Shows a replica that has all and whose high watermark stays behind its leader's: violated; kept where it follows;
+    and kept where the leader itself does not know more."""
+    for leader_knows, follower_knows, status in ((1, 0, "violated"), (1, 1, "held"), (0, 0, "held")):
+        run = Run()
+        run.lead(1, 0)
+        run.window()
+        for broker in (1, 2, 3):
+            run.append(f"broker-{broker}", "a", role="leader" if broker == 1 else "follower")
+        if leader_knows:
+            run.high_watermark("broker-1", 1)
+        run.acked("producer-1", "a", 0)
+        run.high_watermark("broker-2", leader_knows, role="follower")
+        run.high_watermark("broker-3", follower_knows, role="follower")
+        run.past("L14")
+        assert run.status("L14")[0] == status
+        if status == "violated":
+            assert (
+                run.result("L14")
+                .violations[0]
+                .sentence.startswith(
+                    "broker-3 did not learn of the commit of what was acknowledged of orders-0 below 1 within "
+                )
+            )
+
+
 @pytest.mark.parametrize(("loses", "excused"), [(0, {"loss-budget": 1}), (1, {})])
 def test_what_a_disk_lost_gets_nowhere(loses: int, excused: dict[str, int]) -> None:
     """Shows that a leader whose disk lost what was acknowledged cannot hand it on, and that one which still has it

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConfigChange, MetaImage, ReplyPartition
+from actors.trace.events import ConfigChange, EpochTold, MetaImage, ReplyPartition
 from orchestrator.invariants.mirrors.min_isr import MIN_ISR
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -393,6 +393,45 @@ def test_a_fetch_in_another_epoch() -> None:
     old = TraceBuilder()
     old.fetched(1, 2, 5, epoch=5, follower_epoch=-1)
     assert (old.result("P16").violated, old.result("P16").excused) == (0, {"no-leader-epoch": 1})
+
+
+def test_who_answers_about_offsets_and_epochs() -> None:
+    """Shows that ListOffsets and OffsetForLeaderEpoch are answered without an error by who leads the epoch in which it
+    was asked, or in none, and was not started anew since; refusals test nothing, and a replica id of -2 may ask any."""
+
+    def listed(trace: TraceBuilder, asked: int, epoch: int, error: int = 0, replica_id: int = -1) -> None:
+        told = ReplyPartition(TP, error, 5, leader_epoch=epoch, asked_epoch=asked)
+        trace.reply(1, "ListOffsets", told, replica_id=replica_id)
+
+    def told(trace: TraceBuilder, asked: int, epoch: int) -> None:
+        trace.emit("broker-1", EpochTold(TP, -1, epoch, asked, 0, 0, 5))
+
+    right = TraceBuilder()
+    right.assume(1, 3)
+    for asked in (3, -1):
+        listed(right, asked, 3)
+        told(right, asked, 3)
+    listed(right, 2, 3, error=KafkaError.FENCED_LEADER_EPOCH)
+    right.assume(1, 4, leader=2)
+    listed(right, -1, 4, replica_id=-2)
+    assert (right.result("P16").status, right.result("P16").tested) == ("held", 5)
+    for answer, api in ((listed, "ListOffsets"), (told, "OffsetForLeaderEpoch")):
+        for asked, leader, said in (
+            (2, 1, "in leader epoch 3, although asked in leader epoch 2"),
+            (4, 1, "in leader epoch 3, although asked in leader epoch 4"),
+            (3, 2, "in leader epoch 3, which it did not lead"),
+            (-1, 2, "in leader epoch 3, which it did not lead"),
+        ):
+            wrong = TraceBuilder()
+            wrong.assume(1, 3, leader=leader)
+            answer(wrong, asked, 3)
+            (finding,) = wrong.result("P16").violations
+            assert finding.sentence == f"broker-1 answered the {api} of a client for orders-0 {said}"
+        anew = TraceBuilder()
+        anew.assume(1, 3)
+        anew.up("broker-1")
+        answer(anew, 3, 3)
+        assert anew.result("P16").violated == 1
 
 
 def test_a_fetch_of_a_process_that_is_gone() -> None:

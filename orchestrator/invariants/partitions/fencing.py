@@ -1,0 +1,196 @@
+"""Who may be answered by a leader: whoever knows its leader epoch, and is no process that is gone."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.errors import KafkaError, error_name
+from actors.node.spec import node_name
+from actors.trace.events import (
+    BrokerReg,
+    EpochTold,
+    MetaImage,
+    NodeUp,
+    PartAssume,
+    QRole,
+    RepFetch,
+    RpcReply,
+    Stamped,
+)
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
+from orchestrator.invariants.folds.routes import PARTITION
+
+DEBUGGING = -2
+"""Replica id of who asks any replica for offsets, be it a leader or not."""
+
+
+class TakenUp(msgspec.Struct, frozen=True):
+    """A role that a broker took up, in a leader epoch."""
+
+    leads: bool
+    leader_epoch: int
+    by: Witness
+
+
+class Life(msgspec.Struct, frozen=True):
+    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
+
+    offset: int
+    broker_epoch: int
+    fenced: bool
+    by: Witness
+
+
+class Lives(State):
+    """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
+    -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch. ``roles``: broker
+    -> what its process took up last."""
+
+    lives: dict[int, list[Life]] = {}
+    applied: dict[str, int] = {}
+    controller: tuple[int, str] = (-1, "")
+    roles: dict[str, TakenUp] = {}
+
+    def known_to(self, node: str, broker: int) -> Life | None:
+        """What a broker knows of another one."""
+        end = self.applied.get(node, 0)
+        for each in reversed(self.lives.get(broker, ())):
+            if each.offset < end:
+                return each
+        return None
+
+
+class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
+    """A follower that fetches in another leader epoch than its leader's may have a divergent log. If its position
+    counts, the high watermark covers records that the follower lacks.
+
+    Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
+    1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
+    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310. Or broker-1 tells a client
+    that knows leader epoch 4 only the latest offset, or where an epoch ends; or broker-2, which follows, does.
+    """
+
+    id = "P16"
+    title = "Only a leader answers, in its own leader epoch; it counts no fetch of a process that is gone"
+    source = "KIP-320; KAFKA-6880; KAFKA-9338"
+    tested_when = (
+        "a leader counts a follower's fetch, finds that it diverges, or fences it for its leader epoch; or a broker "
+        "answers ListOffsets or OffsetForLeaderEpoch without an error"
+    )
+    unseen = (
+        "answers to Fetches of consumers: C8 judges the records in them",
+        "other effects of a fetch: P3 and P12 judge the records in the answer",
+        (
+            "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
+            "not know yet"
+        ),
+    )
+    route = PARTITION
+    types = (RepFetch, EpochTold, RpcReply, PartAssume)
+    cases = {RpcReply: ("ListOffsets",)}
+    exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (MetaImage, BrokerReg, NodeUp, QRole)
+
+    def initial(self, key: str, profile: Profile) -> Lives:
+        return Lives(key)
+
+    def hear(self, state: Lives, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is MetaImage:
+            state.applied[event.node] = body.offset
+        elif type(body) is NodeUp:
+            state.applied.pop(event.node, None)
+            state.roles.pop(event.node, None)
+        elif type(body) is QRole:
+            if body.role == "leader" and body.epoch > state.controller[0]:
+                state.controller = (body.epoch, event.node)
+                for broker, lives in state.lives.items():  # what it has not got in its log is lost
+                    state.lives[broker] = [each for each in lives if each.offset < body.log_end]
+        elif event.node == state.controller[1]:
+            assert type(body) is BrokerReg
+            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
+            lives = state.lives.setdefault(body.broker, [])
+            lives.append(life)
+            del lives[:-CHANGES_REMEMBERED]
+        return NOTHING
+
+    def step(self, state: Lives, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is PartAssume:
+            state.roles[event.node] = TakenUp(body.role == "leader", body.leader_epoch, witness(event))
+            return NOTHING
+        if type(body) is EpochTold:
+            epochs = (body.current_leader_epoch, body.leader_epoch)
+            return self._answered(state, event, "OffsetForLeaderEpoch", body.replica_id, *epochs)
+        if type(body) is RpcReply:
+            return self._listed(state, event, body)
+        assert type(body) is RepFetch
+        newer = body.follower_epoch > body.leader_epoch
+        if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
+            return NOTHING
+        state.tested += 1
+        if not body.error:
+            if body.follower_epoch == body.leader_epoch:
+                return self._alive(state, event, body)
+            sentence = (
+                f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
+                f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
+            )
+            if body.follower_epoch < 0:
+                return self.excused("no-leader-epoch", state.key, sentence, event)
+            return self.violated(state.key, sentence, event)
+        # UNKNOWN_LEADER_EPOCH is also told a replica of which this broker's metadata does not know yet.
+        fenced = body.error == KafkaError.FENCED_LEADER_EPOCH
+        if (fenced and 0 <= body.follower_epoch < body.leader_epoch) or (not fenced and body.follower_epoch >= 0):
+            if fenced or newer or body.follower_epoch == body.leader_epoch:
+                return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) answered a fetch of {node_name(body.follower)} for "
+            f"{state.key} in leader epoch {body.follower_epoch} with {error_name(body.error)}",
+            event,
+        )
+
+    def _alive(self, state: Lives, event: Stamped, body: RepFetch) -> Emissions:
+        """A fetch that is noted was sent by the process of which the leader has heard last."""
+        known = state.known_to(event.node, body.follower)
+        if known is None or known.fenced or body.diverging_epoch >= 0:
+            return NOTHING
+        if not 0 <= body.broker_epoch < known.broker_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} at "
+            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
+            f"{known.broker_epoch}",
+            known.by,
+            event,
+        )
+
+    def _listed(self, state: Lives, event: Stamped, body: RpcReply) -> Emissions:
+        for told in body.partitions if body.api == "ListOffsets" else ():
+            if told.tp == state.key and not told.error:
+                epochs = (told.asked_epoch, told.leader_epoch)
+                return self._answered(state, event, body.api, body.replica_id, *epochs)
+        return NOTHING
+
+    def _answered(
+        self, state: Lives, event: Stamped, api: str, replica_id: int, asked_epoch: int, leader_epoch: int
+    ) -> Emissions:
+        """An answer without an error, of a broker that was in ``leader_epoch``."""
+        state.tested += 1
+        role = state.roles.get(event.node)
+        who = node_name(replica_id) if replica_id >= 0 else "a client"
+        why = ""
+        if asked_epoch not in (-1, leader_epoch):
+            why = f"in leader epoch {leader_epoch}, although asked in leader epoch {asked_epoch}"
+        elif replica_id != DEBUGGING and not (role is not None and role.leads and role.leader_epoch == leader_epoch):
+            why = f"in leader epoch {leader_epoch}, which it did not lead"
+        if not why:
+            return NOTHING
+        sentence = f"{event.node} answered the {api} of {who} for {state.key} {why}"
+        return self.violated(state.key, sentence, None if role is None else role.by, event)
