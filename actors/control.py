@@ -212,6 +212,30 @@ class Invoke(Action, frozen=True):
     arguments: dict[str, Any] = {}
 
 
+class Predicate(msgspec.Struct, frozen=True):
+    """A named predicate over trace events with its arguments (``chaos.scenario.triggers`` defines them)."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Barrier(msgspec.Struct, frozen=True):
+    """A seen-trigger as a runtime arms it. Every event that matches stops the recording node before any later
+    effect of its step until the conductor has heard of it and the actions it causes are carried out; the
+    conductor decides whether this match counts (time 0 has come, it is the n-th). A match is handed over once,
+    even if its type is WATCHED too."""
+
+    id: str
+    predicate: Predicate
+
+
+class Watch(Action, frozen=True):
+    """From now on nodes stop at these barriers, in place of those that they had. In the sim the conductor sees every
+    event anyway."""
+
+    barriers: list[Barrier]
+
+
 class RecordEvent(Action, frozen=True):
     """Put an event of the driver's own (ctl.fault, ctl.window, ctl.phase) into the trace of the node "driver"."""
 
@@ -234,25 +258,9 @@ AnyAction = (
     | Pause
     | Resume
     | Invoke
+    | Watch
     | RecordEvent
 )
-
-
-class Predicate(msgspec.Struct, frozen=True):
-    """A named predicate over trace events with its arguments (``chaos.scenario.triggers`` defines them)."""
-
-    name: str
-    arguments: dict[str, Any] = {}
-
-
-class Barrier(msgspec.Struct, frozen=True):
-    """A seen-trigger as a runtime arms it. Every event that matches stops the recording node before any later
-    effect of its step until the conductor has heard of it and the actions it causes are carried out; the
-    conductor decides whether this match counts (time 0 has come, it is the n-th). A match is handed over once,
-    even if its type is WATCHED too."""
-
-    id: str
-    predicate: Predicate
 
 
 WATCHED = frozenset(
@@ -292,7 +300,7 @@ class Conductor(Protocol):
 
     @property
     def barriers(self) -> list[Barrier]:
-        """Predicates that each node's runtime must evaluate on its own events; fixed before ``begin``."""
+        """Predicates that each node's runtime must evaluate on its own events, from the start until a ``Watch``."""
         ...
 
     def begin(self) -> list[AnyAction]:

@@ -142,8 +142,8 @@ class LiveRuntime:
         setup = self.setup
         self._loop = asyncio.get_running_loop()
         self._node: Node = load(setup.factory)(setup.spec.role)
-        if setup.barriers:
-            self._matches = load(setup.matcher)
+        self._barriers = setup.barriers
+        self._matches = load(setup.matcher)
         self._disk = self._open_disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
         self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
@@ -575,7 +575,7 @@ class LiveRuntime:
         if not is_lost(self.setup.spec.defects, event.seq):
             self._trace.add(encode_line(event))
         if self._matches is not None:
-            for barrier in self.setup.barriers:
+            for barrier in self._barriers:
                 if self._matches(barrier.predicate, event):
                     self._trace.flush(self._clock.physical_us())
                     self._ticket += 1

@@ -37,6 +37,7 @@ from actors.control import (
     Resume,
     SkewClock,
     SlowDisk,
+    Watch,
 )
 from actors.crash_points import CrashPoint
 from actors.node.effects import AnyEffect, Exit
@@ -353,6 +354,8 @@ class World:
                 self._record_own(LinkRuleChange(rule.id, rule.kind, "stop", rule.sources, rule.targets, held))
             case RecordEvent(body):
                 self._record_own(body)
+            case Watch():
+                pass  # the conductor sees every event
             case Invoke(node, operation, kind, arguments):
                 host = self._control(node)
                 self.queue.at(now_us, host.invoke, (Invoked(operation, kind, arguments), self._driver.last_id))

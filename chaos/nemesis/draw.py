@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import Any
 
 from actors.features import KIP_232
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
+from chaos.faults.base import Fault
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
 from chaos.faults.store import StoreFault
@@ -51,8 +53,8 @@ LATE_FAULTS = kinds_of(TopicAction)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
 
-def draw(nemesis: Nemesis, seed: int) -> Part:
-    """A scenario document, which is an ordinary scenario file once it is written down."""
+def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
+    """A scenario document, which is an ordinary scenario file once it is written down. ``round_``: of a soak."""
     timers = pick(stream(nemesis.name, seed, "timers"), nemesis.timers)
     duration = Scene(stream(nemesis.name, seed, "duration"), nemesis, _nobody(), "", 0)
     chaos_us = duration.between(duration.pick(nemesis.chaos.duration))
@@ -89,6 +91,8 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         transactional_ids_of(workload),
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
+    if round_ is not None:
+        chaos_us, chaos = _round_of(nemesis, seed, round_, cast)
     if any(body_of(entry)[0] is TopicCreation for entry in chaos):
         tell_topics_apart(workload)
     # Where voters raise their epoch alone, nobody promises that a good leader is left in peace. With metadata epochs a
@@ -113,12 +117,28 @@ def draw(nemesis: Nemesis, seed: int) -> Part:
         "nodes": server_overrides(nemesis, seed, cast),
         "workload": workload,
         "chaos": chaos,
-        **({} if disruptive else healing_of(nemesis, seed)),
+        **({} if disruptive or round_ is not None else healing_of(nemesis, seed)),
         # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
         "budgets": {"heal": "150s", "drain": "300s"},
         # What a drawn schedule had no time to test is no reason to doubt the run.
         "expect": {"violated": [], **({"may": may} if may else {})},
     }
+
+
+def _round_of(nemesis: Nemesis, seed: int, number: int, cast: Cast) -> tuple[int, list[Part]]:
+    """How long a round of a soak lasts, and its schedule, without what a later round would find changed. The cluster is
+    that of the seed in all of them."""
+    seed = stream(nemesis.name, seed, f"round/{number}").getrandbits(62)
+    scene = Scene(stream(nemesis.name, seed, "duration"), nemesis, cast, "", 0)
+    chaos_us = scene.between(scene.pick(nemesis.chaos.duration))
+    chaos = chaos_of(nemesis, seed, cast, chaos_us)
+    return chaos_us, [entry for entry in chaos if not _lasts_for_good(*body_of(entry))]
+
+
+def _lasts_for_good(kind: type[Fault], body: Any) -> bool:
+    if issubclass(kind, TopicAction | VoterChange):
+        return True
+    return isinstance(body, Mapping) and any(body.get(name) for name in ("features", "versions", "config"))
 
 
 def _config_for(config: Part, timers: Timers, members: list[str], transactional_ids: list[str]) -> Part:

@@ -23,10 +23,10 @@ class LoadedNemesis(msgspec.Struct, frozen=True):
     nemesis: Nemesis
     document: Document
 
-    def drawn(self, seed: int) -> Loaded:
-        """The scenario of a seed, checked as any scenario file is."""
-        text = to_yaml(draw(self.nemesis, seed))
-        return load_text(text, f"{self.document.file}, seed {seed}")
+    def drawn(self, seed: int, round_: int | None = None) -> Loaded:
+        """The scenario of a seed, checked as any scenario file is; ``round_``: of a soak, as of ``draw``."""
+        text = to_yaml(draw(self.nemesis, seed, round_))
+        return load_text(text, f"{self.document.file}, seed {seed}" + ("" if round_ is None else f", round {round_}"))
 
 
 def names() -> list[str]:

@@ -86,6 +86,25 @@ def resolve(
     return msgspec.structs.replace(plan, document=resolved_document(scenario, plan))
 
 
+def with_operator(plan: Plan) -> Plan:
+    """A plan that has an operator, though its schedule may ask for nothing."""
+    if ADMIN in plan.names:
+        return plan
+    operator = NodeSpec(
+        name=ADMIN,
+        role="admin",
+        node_id=-1,
+        directory_id=_uuid("directory", plan.seed, ADMIN),
+        cluster=plan.cluster,
+        config=default_config("admin"),
+        features=plan.features,
+        versions=plan.versions,
+        defects=plan.defects,
+        workload={},
+    )
+    return msgspec.structs.replace(plan, nodes=[*plan.nodes, operator])
+
+
 def _about(about: str, loaded: Loaded, name: str) -> str:
     """What the scenario says of itself, and its variant of itself."""
     variant = loaded.scenario.variants.get(name)

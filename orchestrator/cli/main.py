@@ -27,6 +27,7 @@ COMMANDS = {
     "exam": "Test the checks: would they catch planted bugs, and accept legal oddities?",
     "explore": "Explore every order of events of voters or brokers, within bounds.",
     "campaign": "Do thousands of runs on Spark, and summarize them.",
+    "soak": "Run one cluster under faults for hours or days, and check it on the way.",
     "shrink": "Reduce a failing run to the smallest scenario that still fails.",
     "incidents": "List the library of incidents, or show one.",
     "report": "Show the verdict of a run, or write it as an HTML page.",

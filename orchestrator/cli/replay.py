@@ -30,6 +30,7 @@ from orchestrator.repeats import repeat
 from orchestrator.report.console import Page, page
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
 from orchestrator.runner import keep_verdict, repeat_result
+from orchestrator.soak.again import is_evidence, repeat_evidence
 from orchestrator.verdict import judged_again, read_verdict
 from orchestrator.version import __version__
 
@@ -98,6 +99,8 @@ def command(run: str, node: str | None, at: Moment | None, incarnation: int | No
         raise wrong(f"--node {node}", "no such node in this run", ", ".join(plan.names), nearest(node, plan.names))
     shown = page()
     at_ms = at.ms(manifest) if at is not None else None
+    if manifest.runtime == "sim" and is_evidence(directory):
+        return _evidence(shown, directory, manifest, at_ms is not None)
     if manifest.runtime == "sim":
         return _sim(shown, directory, manifest, plan, node, at_ms, incarnation)
     journals = _journals(directory, node)
@@ -143,6 +146,17 @@ def _sim(
     if found is None:
         raise wrong(f"--at {at_ms}", f"{node} is down then", "a moment at which it is up")
     _show_state(shown, found)
+    return 0
+
+
+def _evidence(shown: Page, directory: RunDir, manifest: Manifest, at: bool) -> int:
+    if at:
+        raise wrong("--at", "the evidence of a soak has events, and no steps", "krift replay without --at")
+    again = repeat_evidence(directory)
+    shown.say(
+        f"{manifest.run}: {some(again.compared, 'event')} around the finding repeated, the last of "
+        f"{again.events:,}, no difference"
+    )
     return 0
 
 

@@ -4,16 +4,53 @@ which the sim records them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from heapq import heappop, heappush
 
-from actors.trace.events import RunMeta, Stamped, TraceEvent
-from orchestrator.engines.key_group import Cell, Handler, KeyGroup
+import msgspec
+
+from actors.trace.events import CtlPhase, RunMeta, Stamped, TraceEvent
+from orchestrator.engines.key_group import Cell, Handler, KeyGroup, Tell, keep_quiet
 from orchestrator.engines.news import compacted, is_long
+from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
+from orchestrator.version import __version__
 
 NEVER = 1 << 62
+
+
+class OtherState(ValueError):
+    """What was put aside was written by another version of Krift, or for other invariants."""
+
+
+class SavedKey(msgspec.Struct, array_like=True):
+    """The folds of one route at one key, as bytes of a ``SavedGroup``."""
+
+    route: str
+    key: str
+    group: bytes
+
+
+class SavedEngine(msgspec.Struct):
+    """All that an engine knows. written_by: as of ``InProcessEngine.version``. last: the last event, without its
+    body."""
+
+    written_by: str
+    profile: Profile
+    events: int
+    last: Stamped | None
+    news: list[Stamped]
+    news_kept: int
+    first: dict[str, int]
+    first_unknown: dict[str, int]
+    groups: list[SavedKey]
+
+
+_SAVED = msgspec.msgpack.Decoder(SavedEngine)
+_GROUP = msgspec.msgpack.Decoder(SavedGroup)
+_layout = cache(layout)
 
 AT_A_TIME = 512
 """Events that ``InProcessEngine.take`` lets come together."""
@@ -68,6 +105,8 @@ class _Listeners(dict[str, list[_Listener]]):
 class InProcessEngine:
     """Feed it with ``feed``, or ``take``, in the order of the trace, then ask for ``results`` once.
 
+    ``saved`` puts all that it knows aside, and ``load`` has a new one, for the same invariants, go on from there.
+
     The profile comes from the run's first event, ``run.meta``, unless it is given. ``owns``: an engine that has a share
     of all keys alone gets the events that have some of these, and all news.
     """
@@ -77,6 +116,9 @@ class InProcessEngine:
     ) -> None:
         self.profile = Profile() if profile is None else profile
         self.events = 0
+        self.tell: Tell = keep_quiet
+        """Hears of each violation, with the time of the event that shows it."""
+        self.version = f"krift {__version__}, states {_layout()}, for {'all' if only is None else sorted(only)}"
         self._owns = owns
         self._first: dict[str, int] = {}
         self._first_unknown: dict[str, int] = {}
@@ -167,8 +209,7 @@ class InProcessEngine:
         """What the folds of a key, which may be new, do with such events."""
         group = branch.groups.get(key)
         if group is None:
-            owns = self._owns
-            own = branch.folds if owns is None else [each for each in branch.folds if owns(branch.name, key, each.name)]
+            own = self._folds_of(branch, key)
             group = KeyGroup(own, key, self.profile, self._news, self._violated, arm=self._arm)
             branch.groups[key] = group
             group.hear()
@@ -211,6 +252,51 @@ class InProcessEngine:
         self._first.setdefault(finding.invariant, self._last.wall)
         if not finding.rule:
             self._first_unknown.setdefault(finding.invariant, self._last.wall)
+        self.tell(msgspec.structs.replace(finding, at_us=self._last.wall) if finding.at_us < 0 else finding)
+
+    def saved(self) -> bytes:
+        """All that it knows, for ``load``."""
+        self._catch_up()
+        last = None if self._last is None else msgspec.structs.replace(self._last, body=CtlPhase(""))
+        groups = [
+            SavedKey(branch.name, key, msgspec.msgpack.encode(group.saved()))
+            for branch in self._branches.values()
+            for key, group in branch.groups.items()
+        ]
+        known = (self.profile, self.events, last, self._news, self._news_kept, self._first, self._first_unknown)
+        return msgspec.msgpack.encode(SavedEngine(self.version, *known, groups))
+
+    def load(self, saved: bytes) -> None:
+        """Go on where ``saved`` left off. Raises OtherState if another version of Krift wrote it."""
+        assert not self.events, "only a new engine goes on from there"
+        written_by = msgspec.msgpack.decode(saved, type=_WrittenBy).written_by
+        if written_by != self.version:
+            raise OtherState(f"written by {written_by}; this is {self.version}")
+        known = _SAVED.decode(saved)
+        self.profile, self.events, self._last = known.profile, known.events, known.last
+        self._given_profile = True
+        self._news, self._news_kept = known.news, known.news_kept
+        self._first, self._first_unknown = known.first, known.first_unknown
+        for each in known.groups:
+            branch = self._branches[each.route]
+            group = KeyGroup(
+                self._folds_of(branch, each.key),
+                each.key,
+                self.profile,
+                self._news,
+                self._violated,
+                _GROUP.decode(each.group),
+                self._arm,
+            )
+            branch.groups[each.key] = group
+            for cell in group.cells:
+                for deadline in cell.deadlines:
+                    self._arm(cell, deadline.at_us)
+
+    def _folds_of(self, branch: _Branch, key: str) -> list[AnyFold]:
+        """The folds of a route at a key that are this engine's."""
+        owns = self._owns
+        return branch.folds if owns is None else [each for each in branch.folds if owns(branch.name, key, each.name)]
 
     def cells(self) -> Iterator[Cell]:
         """The folds at all keys, with what they know of what came so far."""
@@ -255,3 +341,7 @@ def check(events: Iterable[Stamped], only: Collection[str] | None = None) -> lis
 
 def _order(event: Stamped) -> tuple[int, int, str, int, int]:
     return event.order
+
+
+class _WrittenBy(msgspec.Struct):
+    written_by: str

@@ -1,0 +1,62 @@
+"""The evidence of a finding: what happened around it, kept for good while the trace goes on and expires."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+
+from actors.sim.digest import TraceDigest
+from actors.trace.events import CtlPhase, Stamped
+from chaos.rounds import Round
+from orchestrator.files import write_text
+from orchestrator.run_dir import Manifest, RunDir, utc_now, write_json
+from orchestrator.soak.directory import Asked, EvidenceFile, Found, SoakDir
+from orchestrator.trace.read import write_events
+from orchestrator.version import __version__
+
+BEFORE_US = 120_000_000
+"""How far back the events around a finding go, as far as they are there."""
+AFTER_US = 5_000_000
+"""How long after it."""
+
+
+def window(found: Found) -> tuple[int, int]:
+    """From when to when what happened belongs to a finding."""
+    return found.at_us - BEFORE_US, found.at_us + AFTER_US
+
+
+def freeze(soak: SoakDir, asked: Asked, found: Found, round_: Round, events: Iterable[tuple[int, Stamped]]) -> RunDir:
+    """Keep the events around a finding, as a run's directory that ``krift replay``, ``export`` and ``report`` take."""
+    numbered = list(events)
+    directory = RunDir(soak.evidence / found.evidence)
+    shutil.rmtree(directory.path, ignore_errors=True)  # of a freeze that was killed
+    directory.path.mkdir(parents=True)
+    digest = TraceDigest()
+    for _, event in numbered:
+        digest.add(event)
+    write_events(directory.path, (event for _, event in numbered))
+    write_text(directory.scenario, round_.plan.yaml())
+    zero_us = next(
+        (event.wall for _, event in numbered if type(event.body) is CtlPhase and event.body.phase == "chaos"), None
+    )
+    first, last = (numbered[0][0], numbered[-1][0]) if numbered else (0, -1)
+    directory.write_manifest(
+        Manifest(
+            krift=__version__,
+            run=f"{asked.soak}/{found.evidence}",
+            scenario=round_.plan.scenario,
+            variant=round_.plan.variant,
+            runtime=asked.runtime,
+            seed=asked.seed,
+            started=asked.started,
+            ended=utc_now(),
+            status="completed",
+            detail=f"the events around finding {found.number} of a soak, in round {found.round}",
+            zero_ms=-1 if zero_us is None else zero_us // 1000,
+            digest=digest.hexdigest(),
+            reproduce=asked.command,
+        )
+    )
+    evidence = EvidenceFile(asked=asked, found=found, first=first, last=last, digest=digest.hexdigest())
+    write_json(directory.path / "evidence.json", evidence)
+    return directory
