@@ -500,6 +500,15 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time that a coordinator takes to read its log."
         ),
         ConfigKey(
+            "krift.metrics.port",
+            -1,
+            ("broker", "krift"),
+            "Live: port of 127.0.0.1 at which Prometheus reads the broker's metrics. 0: any, which is in the file "
+            "`metrics-port` of its logs; -1: none.",
+            -1,
+            65535,
+        ),
+        ConfigKey(
             "krift.request.service.us", 0, ("broker", "krift"), "Modelled time that the handling of a request takes."
         ),
         ConfigKey(

@@ -55,10 +55,24 @@ def _of_client(node: ClientNode) -> list[str]:
     return found
 
 
+def _of_readers(node: BrokerNode) -> list[str]:
+    """Of reads from remote storage: requests that hold a handler and wait for nothing, threads that wait for nobody,
+    and tasks that wait while threads are free."""
+    parked, pools = node.purgatory.parked, node.readers.pools.values()
+    found = [f"a request handler for {each}" for each in node.channel.held if each not in parked]
+    for pool in pools:
+        if pool.queue and len(pool.running) < pool.threads:
+            found.append(f"{len(pool.queue)} reads in the queue of {pool.name}, which has a free thread")
+        left = [task for task in pool.running.values() if not task.given_up and task.connection not in parked]
+        found += [f"read {task.number} of {task.tp}, for which nobody waits" for task in left]
+    return found
+
+
 def _of_broker(node: BrokerNode, now_ms: int) -> list[str]:
     late_ms = now_ms - GRACE_MS
     late = [each for each in node.purgatory.parked.values() if each.deadline_ms < late_ms]
     found = [f"a {type(each).__name__} of {each.connection}" for each in late] + node.purgatory.unwatched()
+    found += _of_readers(node)
     purposes = {flight.purpose for flight in node.net.in_flight.values()}
     waits = {
         alter_partition.PURPOSE: bool(node.replicas.isr_changes.in_flight),

@@ -18,16 +18,16 @@ run of a scenario; only what became of records, and answers that went backwards,
   more than needed.
 * A consumer's position is *reset for nothing* if it is given up, as out of range, while the log of the partition's
   leader has it. A commit *goes back* if a coordinator appends a lower position for a partition than the group had.
+* What remote storage costs, see ``orchestrator.remote_metrics``.
 * A *backward answer* is a latest offset told to a client that is lower than one that had been told, to anybody, before
   the client asked: whatever the reason, excused ones included.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -59,7 +59,9 @@ from actors.trace.events import (
     TraceEvent,
 )
 from chaos.plan import Plan
+from orchestrator.quantiles import QUANTILES, quantile
 from orchestrator.quorum_metrics import QuorumMetrics
+from orchestrator.remote_metrics import RemoteMetrics
 from orchestrator.transaction_metrics import TransactionMetrics
 
 GRACE_US = 100_000
@@ -71,8 +73,6 @@ COMMITTED = "read_committed"
 PRODUCERS = ("producer", "transactional-producer")
 TIMESTAMPS = {-1: "latest", -2: "earliest", -3: "max-timestamp", -4: "earliest-local", -5: "latest-tiered"}
 """What probers are called by, besides "timestamp": what they ask for is refused or not for reasons of its own."""
-
-QUANTILES = {"p50": 0.50, "p99": 0.99, "max": 1.0}
 
 Metrics = dict[str, float]
 """Name -> value; ``title`` says what a name means, ``unit`` in which unit the value is."""
@@ -167,6 +167,7 @@ class RunMetrics:
         }
         self._quorum = QuorumMetrics(plan)
         self._transactions = TransactionMetrics()
+        self._remote = RemoteMetrics(plan)
 
     def __call__(self, event: Stamped) -> None:
         take = self._by_type.get(type(event.body))
@@ -178,6 +179,9 @@ class RunMetrics:
         of_transactions = self._transactions.by_type.get(type(event.body))
         if of_transactions is not None:
             of_transactions(event, event.body)
+        of_remote = self._remote.by_type.get(type(event.body)) if self._measuring else None
+        if of_remote is not None:
+            of_remote(event, event.body)
 
     @property
     def _measuring(self) -> bool:
@@ -193,6 +197,7 @@ class RunMetrics:
         elif self._measuring:
             self._end_us = event.wall
             self._quorum.until(event.wall)
+            self._remote.until(event.wall)
             for watch in self._watches.values():
                 watch.succeed(event.wall)
 
@@ -323,7 +328,8 @@ class RunMetrics:
         for name in ALWAYS:
             found.setdefault(name, 0.0)
         found["backward.depth"] = float(self._depth)
-        return found | self._quorum.metrics() | self._availability() | self._latency() | self._records()
+        found |= self._quorum.metrics() | self._remote.metrics()
+        return found | self._availability() | self._latency() | self._records()
 
     def _availability(self) -> Metrics:
         """Per kind of client, and per kind and partition: mean over clients of the whole time, and the longest."""
@@ -382,11 +388,6 @@ class RunMetrics:
 
 ALWAYS = ("rpcs", "refusals", "backward.answers", "elections.clean", "elections.unclean", "records.acked")
 """Measured as 0 where nothing of the kind was seen."""
-
-
-def quantile(rising: Sequence[int], share: float) -> int:
-    """The least value that is not below ``share`` (0 to 1) of the values, which rise."""
-    return rising[max(0, math.ceil(share * len(rising)) - 1)]
 
 
 def _watches(plan: Plan) -> dict[tuple[str, str], Watch]:
@@ -466,6 +467,8 @@ _TITLES = {
     "quorum.epochs": "quorum epochs used up",
     "elections.clean": "leaders elected cleanly",
     "elections.unclean": "leaders elected uncleanly",
+    "expired.lookups": "look-ups in remote storage that expired",
+    "rejected.reads": "reads from remote storage that were rejected",
     "rpcs": "RPCs",
     "rpcs.quiet": "RPCs: empty Fetches, in seconds with 50 or more of one client",
 }
@@ -475,6 +478,11 @@ _FAMILIES = {
     "refused": "{} refused, in all",
     "longest-refusal": "{} refused, longest",
     "latency": "latency: {}",
+    "request": "requests: {}",
+    "request-queue": "request queue time: {}",
+    "timeouts": "requests without an answer in time: {}",
+    "task-queue": "task queue of {}, longest",
+    "idle": "threads of {} that are idle, in per cent",
     "unreturned": "operations that never returned: {}",
     "rpcs": "RPCs: {}",
     "errors": "errors: {}",
@@ -485,6 +493,7 @@ _SECONDS = ("unavailable", "longest", "refused", "longest-refusal", "leaderless"
 ORDER = (
     *("findings", "excused", "backward", "refusals", "refused", "longest-refusal", "unavailable", "longest"),
     *("leaderless", "longest-leaderless", "zombie", "quorum"),
+    *("timeouts", "request", "request-queue", "expired", "rejected", "task-queue", "idle"),
     *("transactions", "resets", "commits", "latency", "unreturned", "records", "elections", "rpcs", "errors"),
 )
 """Families in the order in which they are shown."""
@@ -501,7 +510,7 @@ def title(name: str) -> str:
 def unit(name: str) -> Literal["", "s", "ms"]:
     """``s``, ``ms``, or "" for a number of things."""
     family = name.partition(".")[0]
-    return "ms" if family == "latency" else "s" if family in _SECONDS else ""
+    return "ms" if family in ("latency", "request", "request-queue") else "s" if family in _SECONDS else ""
 
 
 def of_one_partition(name: str) -> bool:

@@ -9,24 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from actors.broker import purgatory
-from actors.broker.list_offsets_answer import Found, ListOffsetsCall, PartitionStatus
+from actors.broker.list_offsets_answer import Found, ListOffsetsCall, PartitionStatus, RemoteLookup
 from actors.broker.partition import find_partition
 from actors.broker.remote_log import offset_reader
+from actors.broker.remote_log.offset_reader import RemoteLogOffsetReader
+from actors.broker.remote_log.reader_task import AwaitsRead
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.purgatory import NEVER_MS, PREFIX, DelayedOperation, Key
+from actors.node.messages import API_NAMES, Api
+from actors.node.purgatory import NEVER_MS, PREFIX, Key
+from actors.trace.events import RpcPark
 
 NOT_SUPPLIED = {"draft": -1, "kafka": 0}
 """TimeoutMs of a request that has none, by the value of ``kip-1075``: the proposal's text has -1, Kafka 0."""
 
 
-class DelayedRemoteListOffsets(DelayedOperation):
+class DelayedRemoteListOffsets(AwaitsRead):
     """A request of which partitions are being looked up. All its partitions are watched."""
 
     call: ListOffsetsCall
 
     timer = f"{PREFIX}RemoteListOffsets"
-    outlives_connection = True
 
     @property
     def keys(self) -> Iterable[Key]:
@@ -41,7 +44,8 @@ class DelayedRemoteListOffsets(DelayedOperation):
         for status in self.unfinished:
             error = _lost(context, status.tp)
             if error:
-                context.readers.of_offsets.give_up(context, status.task, expired=False, interrupt=False)
+                if "loss-leaves-reads" not in context.step.defects:
+                    context.readers.of_offsets.give_up(context, status.task, expired=False, interrupt=False)
                 status.settle(context, Found(error))
         return not self.unfinished
 
@@ -49,27 +53,29 @@ class DelayedRemoteListOffsets(DelayedOperation):
         self.call.answer(context)
 
     def on_expiration(self, context: Turn) -> None:
-        for status in self.unfinished:
+        defects, unfinished = context.step.defects, self.unfinished
+        if "expiry-drops-finished" in defects:
+            unfinished = [status for status in self.call.statuses if status.lookup is not None]
+        for status in unfinished:
             status.settle(context, Found(KafkaError.REQUEST_TIMED_OUT))
-            context.readers.of_offsets.give_up(context, status.task, expired=True, interrupt=True)
+            if "expiry-leaves-reads" not in defects:
+                context.readers.of_offsets.give_up(context, status.task, expired=True, interrupt=True)
+        if "expiry-answers-some" in defects:
+            self.call.statuses = [status for status in self.call.statuses if status not in unfinished]
         self.call.answer(context)
 
-    def take(self, context: Turn, tp: str, error: KafkaError, found: Found | None) -> None:
-        """A partition was looked up."""
-        _settle(context, self.call, tp, error, found)
-        purgatory.remote_offsets(context, tp)
+    def on_read(self, context: Turn, task: RemoteLogOffsetReader) -> None:
+        if _settle(context, self.call, task):
+            purgatory.remote_offsets(context, task.tp)
 
 
-class HeldListOffsets(DelayedOperation):
+class HeldListOffsets(AwaitsRead):
     """A request whose handler looks its partitions up, one after the other, however long that takes."""
 
     call: ListOffsetsCall
 
-    outlives_connection = True
-
-    def take(self, context: Turn, tp: str, error: KafkaError, found: Found | None) -> None:
-        """A partition was looked up."""
-        _settle(context, self.call, tp, error, found)
+    def on_read(self, context: Turn, task: RemoteLogOffsetReader) -> None:
+        _settle(context, self.call, task)
         self.go_on(context)
 
     def go_on(self, context: Turn) -> None:
@@ -86,16 +92,29 @@ class HeldListOffsets(DelayedOperation):
 def begin(turn: Turn, call: ListOffsetsCall, timeout_ms: int) -> None:
     """Look up what remote storage has a part in. ``timeout_ms``: as in the request."""
     connection = call.connection
-    if turn.settings.kip_1075 == "off":
+    if turn.settings.kip_1075 == "off" or "lookup-holds-handler" in turn.step.defects:
         assert turn.serving is not None, "a request is handled"
         turn.channel.hold(turn.serving)
         held = HeldListOffsets(connection, NEVER_MS, call)
         turn.purgatory.park(turn.step, held)
         held.go_on(turn)
         return
-    supplied = timeout_ms > NOT_SUPPLIED[turn.settings.kip_1075]
+    supplied = timeout_ms > NOT_SUPPLIED[turn.settings.kip_1075] and "lookup-ignores-timeout" not in turn.step.defects
     wait_ms = timeout_ms if supplied else turn.readers.list_offsets_timeout_ms(turn)
     delayed = DelayedRemoteListOffsets(connection, turn.step.now_ms + wait_ms, call)
+    turn.step.record(
+        RpcPark(
+            API_NAMES[Api.ListOffsets],
+            call.version,
+            call.client_id,
+            connection,
+            call.correlation_id,
+            timeout_ms,
+            wait_ms,
+            [turn.replicas.partitions[status.tp].key for status in delayed.unfinished],
+            [status.told.tp for status in call.statuses if status.told is not None],
+        )
+    )
     turn.purgatory.park(turn.step, delayed)
     for status in delayed.unfinished:
         _submit(turn, call, status)
@@ -105,15 +124,25 @@ def begin(turn: Turn, call: ListOffsetsCall, timeout_ms: int) -> None:
 def _submit(turn: Turn, call: ListOffsetsCall, status: PartitionStatus) -> None:
     task = offset_reader.task_for(turn, call.connection, call.correlation_id, status)
     status.task = task.number
-    if not turn.readers.submit(turn, task):
+    if turn.readers.submit(turn, task) or "full-queue-waits" in turn.step.defects:
+        return
+    if "rejected-unanswered" in turn.step.defects:
+        call.statuses.remove(status)
+    else:
         # A RejectedExecutionException is none that Kafka has a code for.
         status.settle(turn, Found(KafkaError.UNKNOWN_SERVER_ERROR))
 
 
-def _settle(turn: Turn, call: ListOffsetsCall, tp: str, error: KafkaError, found: Found | None) -> None:
-    for status in call.statuses:
-        if status.tp == tp and status.lookup is not None and not status.completed:
-            status.settle(turn, status.lookup.conclude(error, found))
+def _settle(turn: Turn, call: ListOffsetsCall, task: RemoteLogOffsetReader) -> bool:
+    """A partition was looked up; whether this request waits for that."""
+    status = next((each for each in call.statuses if each.task == task.number and not each.completed), None)
+    if status is None or status.lookup is None:
+        return False
+    lookup = status.lookup
+    if "late-answer-unlimited" in turn.step.defects:
+        lookup = RemoteLookup(turn.replicas.partitions[status.tp].log.end_offset, lookup.refusal)
+    status.settle(turn, lookup.conclude(task.error, task.found))
+    return True
 
 
 def _lost(turn: Turn, tp: str) -> KafkaError:

@@ -130,8 +130,9 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found | RemoteLookup:
     if query.from_client and "timestamp-past-open" in turn.step.defects:
         limit = partition.log.high_watermark
     lookup = RemoteLookup(limit, refusal)
-    if offset_reader.is_needed(partition, query.timestamp):
-        return lookup
+    if offset_reader.is_needed(turn, partition, query.timestamp):
+        unrefused = "late-answer-unrefused" in turn.step.defects
+        return RemoteLookup(limit, KafkaError.NONE) if unrefused else lookup
     return lookup.conclude(KafkaError.NONE, _by_timestamp(turn, partition, query.timestamp))
 
 

@@ -11,7 +11,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,8 +26,9 @@ from actors.live.disk import Disk
 from actors.live.identity import read_identity
 from actors.live.journal_writer import JournalWriter
 from actors.live.links import Links
+from actors.live.metrics import serve_metrics
 from actors.live.server import Server
-from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched
+from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched, load
 from actors.live.slow_disk import SlowDisk
 from actors.live.stalls import StallWatch
 from actors.live.timers import Timers
@@ -166,6 +166,7 @@ class LiveRuntime:
             self._clock.true_s,
             identity,
         )
+        self._metrics = serve_metrics(setup.spec.config, Path(setup.logs))
         # Nobody calls a client.
         return await self._server.start(setup.host, identity) if setup.spec.node_id >= 0 else 0
 
@@ -571,6 +572,8 @@ class LiveRuntime:
 
     def _record(self, body: AnyTraceEvent, cause: str, req: str, at_us: int) -> bool:
         """Put an event into the trace. True: a barrier waits for it, so the node must stand still."""
+        if self._metrics is not None:
+            self._metrics.take(body)
         event = self._stamper.stamp(body, at_us, cause, req)
         if not is_lost(self.setup.spec.defects, event.seq):
             self._trace.add(encode_line(event))
@@ -591,9 +594,3 @@ class LiveRuntime:
             return False
         self._seen_ok = True
         return True
-
-
-def load(path: str) -> Any:
-    """What ``module:name`` names."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -34,6 +35,12 @@ class Setup(msgspec.Struct, frozen=True):
     wiped: bool = False
     clean: bool = False
     certificates: str = ""
+
+
+def load(path: str) -> Any:
+    """What ``module:name`` names."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
 
 
 class Opened(msgspec.Struct, frozen=True):

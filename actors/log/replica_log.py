@@ -65,7 +65,7 @@ class LogBase(msgspec.Struct, frozen=True, array_like=True):
 
 class ReplicaLog(msgspec.Struct):
     """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept from ``base`` on, but
-    not shown.
+    not shown. ``local_start_offset``: where begins what this broker has itself.
 
     ``file`` holds one entry per batch, in order. The owner decides when to Sync it.
     """
@@ -73,6 +73,7 @@ class ReplicaLog(msgspec.Struct):
     tp: str = ""
     file: str = ""
     start_offset: int = 0
+    local_start_offset: int = 0
     high_watermark: int = 0
     base: LogBase = LogBase()
     batches: list[Batch] = []

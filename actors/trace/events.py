@@ -107,6 +107,7 @@ from actors.trace.rpc_events import (
     RequestPath as RequestPath,
     Rpc as Rpc,
     RpcEvent,
+    RpcPark as RpcPark,
     RpcQuiet as RpcQuiet,
     RpcReply as RpcReply,
 )

@@ -71,4 +71,20 @@ class RequestHandled(TraceEvent, frozen=True, tag="req.handled"):
     held: int
 
 
-RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled
+class RpcPark(TraceEvent, frozen=True, tag="rpc.park"):
+    """A ListOffsets waits for remote storage, in the purgatory RemoteListOffsets, by its broker. ``timeout_ms``: as in
+    the request, 0 below version 10; ``wait_ms``: for how long it waits at most. ``tps``: the partitions that are looked
+    up for it; ``decided``: the others."""
+
+    api: str
+    version: int
+    src: str
+    connection: str
+    correlation_id: int
+    timeout_ms: int
+    wait_ms: int
+    tps: list[str]
+    decided: list[str]
+
+
+RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled | RpcPark

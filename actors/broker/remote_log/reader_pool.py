@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.remote_log.offset_reader import RemoteLogOffsetReader
+from actors.broker.remote_log.store_calls import connection_of
 from actors.broker.turn import Turn
 from actors.node.network_client import Ended
 from actors.trace.events import ReaderTaskPhase, TierTask
@@ -38,7 +39,7 @@ class ReaderPool(msgspec.Struct):
             self._record(turn, task, "enqueue")
             self._run(turn, task)
             return True
-        if len(self.queue) >= self.max_pending:
+        if len(self.queue) >= self.max_pending and "reader-queue-unbounded" not in turn.step.defects:
             self._record(turn, task, "reject")
             return False
         self.queue.append(task)
@@ -68,8 +69,8 @@ class ReaderPool(msgspec.Struct):
         task.given_up = True
         self._record(turn, task, "expire" if expired else "cancel", interrupt=interrupt)
         thread = next((thread for thread, each in self.running.items() if each is task), None)
-        if interrupt and thread is not None:
-            turn.net.renew(turn.step, self.connection(thread))
+        if interrupt and thread is not None and "reader-uninterrupted" not in turn.step.defects:
+            turn.net.renew(turn.step, connection_of(self.purpose(thread)))
             self._leave(turn, thread, task)
 
     def resize(self, turn: Turn, threads: int) -> None:
@@ -83,9 +84,9 @@ class ReaderPool(msgspec.Struct):
     def _has_free_thread(self) -> bool:
         return len(self.running) < self.threads
 
-    def connection(self, thread: int) -> str:
-        """The name of a thread's connection to the store."""
-        return f"{self.name}-{thread}"
+    def purpose(self, thread: int) -> str:
+        """The purpose of a thread's calls to the store."""
+        return f"{PURPOSE}{self.name}/{thread}"
 
     def _run(self, turn: Turn, task: AnyReaderTask) -> None:
         thread = next(number for number in range(len(self.running) + 1) if number not in self.running)
@@ -94,7 +95,7 @@ class ReaderPool(msgspec.Struct):
         self._advance(turn, thread, task)
 
     def _advance(self, turn: Turn, thread: int, task: AnyReaderTask) -> None:
-        if not task.advance(turn, self.connection(thread), f"{PURPOSE}{self.name}/{thread}"):
+        if not task.advance(turn, self.purpose(thread)):
             return
         if task.given_up:
             self._leave(turn, thread, task)
@@ -111,7 +112,7 @@ class ReaderPool(msgspec.Struct):
 
     def _take_next(self, turn: Turn) -> None:
         while self.queue and self._has_free_thread:
-            task = self.queue.pop(0)
+            task = self.queue.pop(-1 if "reader-last-come-first" in turn.step.defects else 0)
             if task.given_up:
                 self._record(turn, task, "free")
             else:

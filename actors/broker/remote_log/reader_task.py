@@ -5,15 +5,26 @@ A new kind of read is a new class, in the union of the kinds (``reader_pool.AnyR
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.network_client import Ended
+from actors.node.purgatory import DelayedOperation
 
 TaskKind = Literal["list-offsets", "fetch"]
+
+
+class AwaitsRead(DelayedOperation):
+    """A request that waits for reads from remote storage."""
+
+    outlives_connection = True
+
+    def on_read(self, context: Turn, task: Any) -> None:
+        """One of them, a ``ReaderTask``, is done."""
+        raise NotImplementedError
 
 
 class ReaderTask(msgspec.Struct, tag=True):
@@ -33,9 +44,8 @@ class ReaderTask(msgspec.Struct, tag=True):
 
     kind: ClassVar[TaskKind]
 
-    def advance(self, turn: Turn, thread: str, purpose: str) -> bool:
-        """Go on as far as possible now; True: it is done. ``thread``: the name of its thread's connection to the store;
-        ``purpose``: of the calls on it."""
+    def advance(self, turn: Turn, purpose: str) -> bool:
+        """Go on as far as possible now; True: it is done. ``purpose``: of its thread's calls to the store."""
         raise NotImplementedError
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:
@@ -43,5 +53,8 @@ class ReaderTask(msgspec.Struct, tag=True):
         raise NotImplementedError
 
     def on_done(self, turn: Turn) -> None:
-        """Hand over the result, or the error: the thread is free. Never called of a task that was given up."""
-        raise NotImplementedError
+        """Hand itself over to who waits for it: it is done, and its thread is free. Never called of a task that was
+        given up."""
+        waiting: Any = turn.purgatory.parked.get(self.connection)
+        if isinstance(waiting, AwaitsRead):
+            waiting.on_read(turn, self)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.partition import Partition
+from actors.broker.remote_log.index_cache import RemoteIndexCache
+from actors.broker.remote_log.lineage import with_records
 from actors.broker.remote_log.reader_config import (
     LIST_OFFSETS_TIMEOUT,
     OFFSET_READER_THREADS,
@@ -16,6 +19,7 @@ from actors.broker.remote_log.reader_config import (
     ReaderConfig,
 )
 from actors.broker.remote_log.reader_pool import PURPOSE, AnyReaderTask, ReaderPool
+from actors.broker.remote_log.segment_metadata_cache import SegmentMetadataCache
 from actors.broker.turn import Turn
 from actors.node.component import Component
 from actors.node.network_client import Ended
@@ -28,10 +32,13 @@ UNBOUNDED = 1 << 30
 
 
 class RemoteLogReaders(msgspec.Struct):
-    """The pools of a broker with remote storage. ``tasks``: how many reads there have been."""
+    """The pools of a broker with remote storage. ``tasks``: how many reads there have been. ``segments``: what is known
+    of the copies of each partition, by its topic's id and its number."""
 
     pools: dict[str, ReaderPool] = {}
     tasks: int = 0
+    indexes: RemoteIndexCache = msgspec.field(default_factory=RemoteIndexCache)
+    segments: dict[str, SegmentMetadataCache] = {}
 
     def start(self, kip_1075: str, config: ReaderConfig) -> None:
         """Begin an incarnation."""
@@ -47,6 +54,17 @@ class RemoteLogReaders(msgspec.Struct):
     def of_offsets(self) -> ReaderPool:
         """The pool that looks offsets up."""
         return self.pools.get(HANDLERS) or self.pools.get(OFFSET_READER) or self.pools[READER]
+
+    def segments_of(self, partition: Partition) -> SegmentMetadataCache:
+        """What is known of the copies of a partition."""
+        return self.segments.setdefault(f"{partition.topic_id}/{partition.index}", SegmentMetadataCache())
+
+    def max_timestamp(self, partition: Partition) -> int | None:
+        """The greatest timestamp in remote storage, None if that is not known: the maxTimestamp of the proposal's
+        draft."""
+        log = partition.log
+        copies = self.segments_of(partition).finished_within(log.end_offset, with_records(log.epochs.entries))
+        return max((each.max_timestamp_ms for each in copies), default=None)
 
     def next_task(self) -> int:
         """The number of the next read."""
@@ -68,6 +86,8 @@ class RemoteLogReaders(msgspec.Struct):
     def list_offsets_timeout_ms(self, turn: Turn) -> int:
         """For how long a look-up may take of which the request does not say so."""
         static = turn.settings.readers.list_offsets_timeout_ms
+        if "lookup-timeout-of-start" in turn.step.defects:
+            return static
         return int(turn.image.config(turn.settings.node_id, "", LIST_OFFSETS_TIMEOUT, static))
 
     def submit(self, turn: Turn, task: AnyReaderTask) -> bool:

@@ -34,6 +34,7 @@ from actors.trace.events import (
     QVote,
     QVoters,
     Rpc,
+    RpcPark,
     RpcReply,
     RunEnd,
     Stamped,
@@ -77,6 +78,8 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
     if type(body) is RpcReply:
         # A partition that was asked for by an id that nobody knows has no name.
         return list(dict.fromkeys([told.tp for told in body.partitions if told.tp]))
+    if type(body) is RpcPark:
+        return list(dict.fromkeys([*body.tps, *(tp for tp in body.decided if tp)]))
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
     if type(body) is QRole:
@@ -190,7 +193,7 @@ def _broker_keys(event: Stamped) -> Sequence[str]:
 
 
 def _partition_keys_of(kind: Kind) -> Sequence[str] | None:
-    if kind.type in (RpcReply, NodeDown, MetaView) or kind.type in _OF_GROUPS or kind.type in _OF_TRANSACTIONS:
+    if kind.type in (RpcReply, RpcPark, NodeDown, MetaView) or kind.type in _OF_GROUPS or kind.type in _OF_TRANSACTIONS:
         return None
     return (kind.tp,) if kind.tp and kind.tp != METADATA_PARTITION else _NONE
 

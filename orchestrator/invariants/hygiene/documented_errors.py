@@ -14,6 +14,7 @@ from actors.trace.events import (
     Rpc,
     RpcReply,
     Stamped,
+    TierTask,
     TxnVerify,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
@@ -42,15 +43,21 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
 }
 """API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
 
+OF_READS = {"ListOffsets": E.UNKNOWN_SERVER_ERROR}
+"""API -> error for which Kafka has no code, of a read from remote storage that was rejected, or that failed. It is no
+error of the API: its server's answer must have had such a read."""
+
 
 class Server(State):
     """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
     log has of idempotent producers; ``unverified``: partition -> how many batches may be refused as it was in trouble
-    with the coordinator of their transactions."""
+    with the coordinator of their transactions; ``failed_reads``: "connection partition" -> the event by which a read
+    from remote storage was rejected, or ended in an error."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
     unverified: dict[str, int] = {}
+    failed_reads: dict[str, Witness] = {}
 
     def log(self, tp: str) -> ProducerLog:
         """What its log of a partition has of producers; an empty one at first."""
@@ -74,7 +81,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = "the server or the caller records an answer with an error"
     route = NODE
-    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnVerify)
+    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnVerify, TierTask)
     unseen = (
         "reasons of errors in answers to other APIs than Produce and ListOffsets",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
@@ -101,6 +108,9 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 state.log(body.tp).verified.pop(body.producer_id, None)
         elif type(body) is RpcReply:
             return self._answered(state, event, body)
+        elif type(body) is TierTask:
+            if body.phase == "reject" or (body.phase == "finish" and body.error):
+                state.failed_reads[f"{body.connection} {body.tp}"] = witness(event)
         elif type(body) is PartAssume:
             if body.role == "leader":
                 state.leads[body.tp] = witness(event)
@@ -120,6 +130,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         else:
             state.leads.clear()
             state.unverified.clear()
+            state.failed_reads.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
                 if (cut := state.producers.get(tp)) is not None:
                     cut.cut(first)
@@ -130,7 +141,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     def _documented(self, state: Server, event: Stamped, api: str, server: str, errors: list[int]) -> Emissions:
         allowed = DOCUMENTED.get(api, _ANY)
         for error in errors:
-            if error and error not in allowed:
+            if error and error not in allowed and error != OF_READS.get(api):
                 sentence = f"{server} answered {api} with {error_name(error)}, which that API does not document"
                 return self.violated(state.key, sentence, event)
         return NOTHING
@@ -157,6 +168,9 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             older = told.asked_epoch < told.leader_epoch
             if older != (told.error == E.FENCED_LEADER_EPOCH) or told.asked_epoch == told.leader_epoch:
                 why = f"although it was asked about leader epoch {told.asked_epoch} and knew {told.leader_epoch}"
+        elif told.error == E.UNKNOWN_SERVER_ERROR:
+            if state.failed_reads.pop(f"{body.connection} {told.tp}", None) is None:
+                why = "although no read from remote storage had failed for it"
         elif told.error in SEQUENCE_ERRORS:
             why = state.producers.get(told.tp, ProducerLog()).wrongly_refused(told)
         elif told.error in (E.NOT_ENOUGH_REPLICAS, E.NOT_ENOUGH_REPLICAS_AFTER_APPEND) and told.min_isr:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcReply, Stamped
+from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcPark, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -39,15 +39,37 @@ FORGOTTEN = Stamp(-2, -2, -2)
 """In the place of a record of which nothing is remembered."""
 
 
+class Limits(msgspec.Struct, frozen=True, gc=False):
+    """How much of a broker's log may be seen: by brokers, by readers of committed records alone, and by other clients.
+    ``start``: where it begins."""
+
+    end: int
+    stable: int
+    high_watermark: int
+    start: int
+
+    def of(self, body: RpcReply) -> int:
+        """By who is answered."""
+        if body.replica_id != -1:
+            return self.end
+        return self.stable if body.isolation == READ_COMMITTED else self.high_watermark
+
+
+REQUESTS_REMEMBERED = 4096
+"""Requests that wait for remote storage."""
+
+
 class Stamps(State):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
-    one of them. starts: broker -> where its log begins."""
+    one of them. starts: broker -> where its log begins. waiting: connection -> the request on it that waits for remote
+    storage, and what could be seen when it began to: its answer is about that, in all partitions."""
 
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
     starts: dict[str, int] = {}
+    waiting: dict[str, tuple[int, Limits]] = {}
 
     @property
     def numbers(self) -> range:
@@ -85,7 +107,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     )
     source = "KIP-79; KIP-734; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp"
     tested_when = "a broker answers a ListOffsets without an error"
-    types = (LogAppend, LogHw, RpcReply)
+    types = (LogAppend, LogHw, RpcPark, RpcReply)
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
         "Timestamps in the log of a follower, before it leads and answers.",
@@ -107,18 +129,24 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             state.starts[event.node] = body.log_start
             if mirror.newly_committed:
                 self._commit(state, mirror)
+        elif type(body) is RpcPark:
+            state.waiting[body.connection] = (body.correlation_id, self._limits(state, event.node, mirror))
+            if len(state.waiting) > REQUESTS_REMEMBERED:
+                del state.waiting[next(iter(state.waiting))]
         elif type(body) is RpcReply and body.api == "ListOffsets":
+            number, limits = state.waiting.pop(body.connection, (-1, None))
+            if limits is None or number != body.correlation_id:
+                limits = self._limits(state, event.node, mirror)
             for told in body.partitions:
                 if told.tp == state.key and not told.error and told.leader_epoch >= 0:
-                    if body.replica_id != -1:
-                        limit = mirror.replica(event.node).log.end
-                    elif body.isolation == READ_COMMITTED:
-                        limit = mirror.replica(event.node).last_stable_offset
-                    else:
-                        limit = mirror.replica(event.node).high_watermark
-                    if wrong := self._wrong(state, event, limit, told, mirror):
+                    if wrong := self._wrong(state, event, limits, told, mirror):
                         return self.violated(state.key, f"{event.node} {wrong}", event)
         return NOTHING
+
+    def _limits(self, state: Stamps, node: str, mirror: LogMirror) -> Limits:
+        replica = mirror.replica(node)
+        start = state.starts.get(node, 0)
+        return Limits(replica.log.end, replica.last_stable_offset, replica.high_watermark, start)
 
     def _commit(self, state: Stamps, mirror: LogMirror) -> None:
         for batch in mirror.newly_committed:
@@ -156,8 +184,11 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 latest = stamp
         return latest if timestamp == MAX_TIMESTAMP else None
 
-    def _wrong(self, state: Stamps, event: Stamped, limit: int, told: ReplyPartition, mirror: LogMirror) -> str:
-        """What is wrong with an answer to who may see the log below ``limit``, or ""."""
+    def _wrong(self, state: Stamps, event: Stamped, limits: Limits, told: ReplyPartition, mirror: LogMirror) -> str:
+        """What is wrong with an answer to who could see so much of the log, or ""."""
+        body = event.body
+        assert type(body) is RpcReply
+        limit = limits.of(body)
         replica = mirror.replica(event.node)
         state.tested += 1
         asked = told.timestamp
@@ -172,7 +203,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif asked == LATEST:
             right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
         elif asked in EARLIEST:
-            right, answer = (state.starts.get(event.node, 0), -1, -1), (told.offset, told.found_timestamp, -1)
+            right, answer = (limits.start, -1, -1), (told.offset, told.found_timestamp, -1)
         else:
             assert asked in ELSEWHERE, f"no version knows timestamp {asked}"
             right, answer = (-1, -1, -1), (told.offset, told.found_timestamp, told.found_epoch)

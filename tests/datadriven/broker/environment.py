@@ -44,6 +44,7 @@ from krift.v1.records import (
 from krift.v1.update_metadata import UpdateMetadataRequest
 from tests.datadriven.admin import alter_configs_request, describe_quorum_request, elect_request
 from tests.datadriven.broker.scene import Scene
+from tests.datadriven.broker.tiers import Tiers
 from tests.datadriven.runner import Command
 from tests.datadriven.topics import create_partitions_request, create_topics_request, delete_topics_request
 
@@ -76,6 +77,7 @@ class Environment:
         self.scene = Scene()
         self.epochs: dict[int, int] = {}
         self.ids: dict[str, str] = {}
+        self.tiers = Tiers()
 
     # ---- the broker --------------------------------------------------------------------------------------
 
@@ -85,7 +87,8 @@ class Environment:
 
     def verb_start(self, command: Command) -> str:
         """start [feature=kip-207:seed] [config=(key:value,...)] [defects=(...)] [speaks=(Fetch:4-11)]
-        [peers=(Fetch:4-11)]: the broker starts; brokers 2 and 3 are registered with broker epochs 52 and 53."""
+        [peers=(Fetch:4-11)] [remote-store]: the broker starts; brokers 2 and 3 are registered with broker epochs 52 and
+        53."""
         scene = self.scene
         scene.features |= dict(item.split(":") for item in command.many("features", "()"))
         pairs = (item.split(":") for item in command.many("config", "()"))
@@ -97,6 +100,7 @@ class Environment:
             if broker_id not in self.epochs:
                 self._register(broker_id, 50 + broker_id)
         scene.caught_up = not command.has("behind")
+        scene.remote_store = command.has("remote-store")
         scene.start()
         return scene.told() if command.has("aloud") else scene.told() and ""
 
@@ -427,20 +431,24 @@ class Environment:
         return "\n".join(lines) or "none"
 
     def verb_list(self, command: Command) -> str:
-        """list orders-0 ts=latest [v=11] [epoch=-1] [replica=-1] [isolation=0] [on=l1]: a ListOffsets."""
-        topic, index = split_topic_partition(command.words[0])
+        """list orders-0 ... ts=latest [v=11] [epoch=-1] [replica=-1] [isolation=0] [time-out=0] [on=l1]: a
+        ListOffsets."""
         version = command.number("v", 11)
         request = ListOffsetsRequest(replica_id=command.number("replica", -1))
         if version >= 2:
             request.isolation_level = command.number("isolation", 0)
-        data = ListOffsetsRequest.ListOffsetsTopic(name=topic)
-        request.topics.append(data)
-        for _ in range(2 if command.has("twice") else 1):
+        if version >= 10:
+            request.timeout_ms = command.number("time-out", 0)
+        words = [word for word in command.words if word != "twice"]
+        for tp in words * (2 if command.has("twice") else 1):
+            topic, index = split_topic_partition(tp)
+            if not request.topics or request.topics[-1].name != topic:
+                request.topics.append(ListOffsetsRequest.ListOffsetsTopic(name=topic))
             text = command.text("ts", "latest")
             asked = ListOffsetsRequest.ListOffsetsPartition(
                 partition_index=index, timestamp=TIMESTAMPS.get(text) or int(text)
             )
-            data.partitions.append(asked)
+            request.topics[-1].partitions.append(asked)
             if "epoch" in command.arguments:
                 asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "l1"), request, version)
@@ -619,6 +627,24 @@ class Environment:
         """lose Fetch: the connection under a call of the broker breaks."""
         self.scene.fail(self._held(Api[command.words[0]], command))
         return self.scene.told()
+
+    # ---- remote storage ----------------------------------------------------------------------------------
+
+    def verb_copied(self, command: Command) -> str:
+        """copied orders-0 s1 from=0 to=3: the broker knows of a copy of these records."""
+        return self.tiers.copied(self.scene, command)
+
+    def verb_relabel(self, command: Command) -> str:
+        """relabel orders-0 s1 [state=started] [epochs=(3@0)]: what it knows of the copy is something else."""
+        return self.tiers.relabelled(self.scene, command)
+
+    def verb_trimmed(self, command: Command) -> str:
+        """trimmed orders-0 to=4: the broker itself has what follows, and no more."""
+        return self.tiers.trimmed(self.scene, command)
+
+    def verb_stored(self, command: Command) -> str:
+        """stored [error=NAME] [garbage]: the remote store answers what it was asked first."""
+        return self.tiers.stored(self.scene, command)
 
     # ---- looking -----------------------------------------------------------------------------------------
 

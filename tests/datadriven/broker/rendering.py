@@ -11,7 +11,10 @@ from actors.trace.events import (
     LogTrunc,
     PartAssume,
     RepFetch,
+    RequestHandled,
+    RpcPark,
     RpcReply,
+    TierTask,
     TraceEvent,
 )
 from krift.v1.admin import (
@@ -31,6 +34,7 @@ from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest, Offset
 from krift.v1.produce import ProduceResponse
 from krift.v1.producer_ids import AllocateProducerIdsRequest, InitProducerIdResponse
 from krift.v1.records import RecordBatch
+from krift.v1.remote_storage import FetchIndexRequest, FetchLogSegmentRequest
 from krift.v1.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -65,9 +69,27 @@ def describe_event(event: TraceEvent) -> str | None:
             return f"* {event.tp} isr {members} {event.outcome} (proposal {event.proposal})"
         case RepFetch():
             return _describe_fetch(event)
+        case TierTask():
+            return _describe_task(event)
+        case RpcPark():
+            decided = f", has {', '.join(event.decided)}" if event.decided else ""
+            return f"* {event.connection} waits {event.wait_ms} ms for {', '.join(event.tps)}{decided}"
+        case RequestHandled():
+            return (
+                f"* {event.api} of {event.connection} {event.path}: queue {event.queue_ms} handler {event.handler_ms}"
+            )
         case RpcReply():
             return None
     return None
+
+
+def _describe_task(event: TierTask) -> str:
+    text = f"* {event.tp} read {event.task} {event.phase}"
+    if event.error:
+        text += f" {error_name(event.error)}"
+    if event.interrupt:
+        text += " with an interrupt"
+    return f"{text} (running {event.running} queued {event.queued})"
 
 
 def _describe_fetch(event: RepFetch) -> str:
@@ -207,6 +229,10 @@ def _request(request: AnyRequest) -> str:
                 for p in topic.partitions
             ]
             return f"ListOffsets replica={request.replica_id} {'; '.join(listed)}"
+        case FetchIndexRequest() if request.segment is not None:
+            return f"FetchIndex {request.segment.segment_id} {request.object}"
+        case FetchLogSegmentRequest() if request.segment is not None:
+            return f"FetchLogSegment {request.segment.segment_id} from {request.start_position}"
         case OffsetForLeaderEpochRequest():
             ends = [
                 f"{p.partition} of={p.leader_epoch} epoch={p.current_leader_epoch}"

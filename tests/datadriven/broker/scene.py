@@ -56,6 +56,7 @@ class Scene(Host):
         self.sessions: dict[str, int] = {}
         self.responses: dict[str, AnyResponse | None] = {}
         self.scripted = False
+        self.remote_store = False
 
     # ---- the broker's life -------------------------------------------------------------------------------
 
@@ -65,7 +66,7 @@ class Scene(Host):
         self.node = BrokerNode()
         self.timers, self.held, self.metadata_call = {}, [], None
         config = default_config("broker") | self.config
-        cluster = ClusterSpec("krift", [CONTROLLER], [1, 2, 3])
+        cluster = ClusterSpec("krift", [CONTROLLER], [1, 2, 3], remote_store=self.remote_store)
         features = default_features() | self.features
         spec = NodeSpec(
             f"broker-{self.node_id}", "broker", self.node_id, "d", cluster, config, features, self.ranges, self.defects

@@ -25,7 +25,7 @@ class Read(ReaderTask):
 
     kind: ClassVar[TaskKind] = "fetch"
 
-    def advance(self, turn: Turn, thread: str, purpose: str) -> bool:
+    def advance(self, turn: Turn, purpose: str) -> bool:
         return self.over
 
     def on_ended(self, turn: Turn, ended: Ended) -> None:
@@ -85,7 +85,7 @@ def test_an_interrupted_read_frees_its_thread_at_once() -> None:
     turn, pool, tasks = _full(1, 2)
     pool.give_up(turn, 1, expired=True, interrupt=True)
     assert _life(turn) == [(1, "expire"), (1, "free"), (2, "start")]
-    assert turn.net.renewed == {"reader-0": 1}
+    assert turn.net.renewed == {"remote-read-reader-0": 1}
     assert not tasks[0].handed_over
 
 
@@ -149,4 +149,4 @@ def test_threads_have_connections_of_their_own() -> None:
     tasks[0].over = True
     pool.poll(turn)
     assert {thread: task.number for thread, task in pool.running.items()} == {1: 2, 0: 3}
-    assert [pool.connection(thread) for thread in pool.running] == ["reader-1", "reader-0"]
+    assert [pool.purpose(thread) for thread in pool.running] == ["remote-read/reader/1", "remote-read/reader/0"]

@@ -34,7 +34,8 @@ from actors.trace.events import (
 from chaos.plan import Plan
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
-from orchestrator.metrics import Metrics, RunMetrics, of_one_partition, quantile, rank, title, unit
+from orchestrator.metrics import Metrics, RunMetrics, of_one_partition, rank, title, unit
+from orchestrator.quantiles import quantile
 
 SCENARIO = """
 schema: krift/v1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, ReplyPartition, Rpc, TxnVerify
+from actors.trace.events import LogAppend, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnVerify
 from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -267,3 +267,24 @@ def test_trouble_with_the_coordinator_is_told_as_too_few_replicas(trouble: E, ad
     assert trace.result("X1").status == status
     trace.reply(1, "Produce", answer, acks=-1)
     assert trace.result("X1").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("phase", "error", "status"),
+    [("reject", 0, "held"), ("finish", -1, "held"), ("finish", 0, "violated"), ("cancel", 0, "violated")],
+)
+def test_a_read_that_failed_has_no_error_of_its_own(phase: ReaderTaskPhase, error: int, status: str) -> None:
+    """Shows UNKNOWN_SERVER_ERROR for a look-up in remote storage that was rejected or that failed, once for each, and
+    never in an answer to Produce."""
+    trace = TraceBuilder()
+    trace.emit(
+        "broker-1", TierTask(TP, "reader", 1, "list-offsets", phase, "c", 1, 0, 0, 1, 1, error=error, timestamp=5)
+    )
+    trace.reply(1, "ListOffsets", told(E.UNKNOWN_SERVER_ERROR))
+    assert trace.result("X1").status == status
+    trace.reply(1, "ListOffsets", told(E.UNKNOWN_SERVER_ERROR))
+    assert "although no read from remote storage had failed for it" in trace.result("X1").violations[0].sentence
+    produced = TraceBuilder()
+    produced.emit("broker-1", TierTask(TP, "reader", 1, "list-offsets", "reject", "c", 1, 0, 0, 1, 1))
+    produced.reply(1, "Produce", told(E.UNKNOWN_SERVER_ERROR))
+    assert produced.result("X1").status == "violated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from actors.trace.events import ReplyPartition
+from actors.trace.events import ReplyPartition, RpcPark
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -92,3 +92,25 @@ def test_the_log_of_the_broker_that_answers() -> None:
     trace.high_watermark("broker-2", 3, epoch=1, counted=(2,))
     assert answers(trace, 25, 2, 25, 1, broker=2).result("H4").status == "held"
     assert answers(trace, 25, 1, 30, 0, broker=2).result("H4").violated == 1
+
+
+def _asked_of_three(trace: TraceBuilder) -> TraceBuilder:
+    """A request begins to wait for remote storage, and the log goes on while it does."""
+    trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
+    appends(trace, "later", 50)
+    trace.high_watermark("broker-1", 4, counted=(1,))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("asked", "offset", "timestamp", "status"),
+    [(50, -1, -1, "held"), (50, 3, 50, "violated"), (-1, 3, -1, "held"), (-1, 4, -1, "violated")],
+)
+def test_an_answer_that_waited_is_about_when_it_was_asked(asked: int, offset: int, timestamp: int, status: str) -> None:
+    """Shows that what was committed while a request waited for remote storage is not in its answer; in that of the next
+    request on the connection it is."""
+    epoch = 0 if timestamp >= 0 else -1
+    trace = answers(_asked_of_three(stamped(10, 30, 20)), asked, offset, timestamp, epoch)
+    assert trace.result("H4").status == status
+    following = answers(_asked_of_three(stamped(10, 30, 20)), -1, 3)
+    assert answers(following, 50, 3, 50, 0).result("H4").status == "held"
