@@ -263,7 +263,8 @@ class SendOffsetsReturn(OpReturn, frozen=True, tag="offsets.return"):
 class EndReturn(OpReturn, frozen=True, tag="end.return"):
     """ok: the transaction is ended as ``commit`` says; fail: it is certainly not. ``producer_id``,
     ``producer_epoch``: with which it was. ``asked``: the coordinator was asked, as there was something to end.
-    ``next_id``, ``next_epoch``: with which the producer goes on."""
+    ``next_id``, ``next_epoch``: with which the producer goes on. ``unanswered``: how many requests for it got no
+    answer, each of which may come to a coordinator later; left out if none."""
 
     kind: ClassVar[OpKind] = "end"
     transactional_id: str
@@ -274,6 +275,7 @@ class EndReturn(OpReturn, frozen=True, tag="end.return"):
     asked: bool
     next_id: int = -1
     next_epoch: int = -1
+    unanswered: int | UnsetType = UNSET
 
 
 OP_RETURNS = (

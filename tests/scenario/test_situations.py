@@ -72,6 +72,7 @@ GIVEN_AWAY = {
     "late-end": ("transactions", "older-end-taken"),
     "late-markers": ("transactions", "markers-counted-unanswered"),
     "decided-and-gone": ("transactions", "markers-not-resumed"),
+    "taken-over": ("transactions", "timeouts-forgotten-at-load"),
     "markers-of-former": ("transactions", "former-coordinators-marker-taken"),
     "read-again": ("transactions", "aborted-index-of-leaders-only"),
     "open-positions": ("processors", "offsets-taken-at-abort"),

@@ -263,6 +263,7 @@ class TransactionalSession(msgspec.Struct):
                 self.committing,
                 asked,
                 *((-1, -1) if error else (manager.producer_id, manager.epoch)),
+                manager.transaction.end_unanswered or UNSET,
             )
         )
         if not error:

@@ -83,6 +83,7 @@ class Transaction(msgspec.Struct):
     pending_operation: str = ""
     end_sent: bool = False
     end_undecided: bool = False
+    end_unanswered: int = 0
     results: dict[str, int] = {}
 
     @property
@@ -110,7 +111,7 @@ class Transaction(msgspec.Struct):
     def begin(self) -> None:
         """``beginTransaction``."""
         self._go_to("IN_TRANSACTION")
-        self.end_sent = self.end_undecided = False
+        self.end_sent, self.end_undecided, self.end_unanswered = False, False, 0
 
     def add_partition(self, tp: str) -> None:
         """``send`` (``maybeAddPartition``): the partition is part of the transaction. Under transaction.version 2 its
@@ -145,7 +146,7 @@ class Transaction(msgspec.Struct):
         """``beginCommit``, ``beginAbort``."""
         operation: Operation = "commit" if commit else "abort"
         self._go_to("COMMITTING_TRANSACTION" if commit else "ABORTING_TRANSACTION")
-        self.end_sent = self.end_undecided = False
+        self.end_sent, self.end_undecided, self.end_unanswered = False, False, 0
         self.results.pop("offsets", None)
         if not commit:
             self.new = []
@@ -377,6 +378,7 @@ class Transaction(msgspec.Struct):
         if ended.response is None:
             step.record(ErrorSeen("", APIS[request.kind].name, ended.version, E.NETWORK_EXCEPTION, ended.peer))
             self._doubt(request, E.NETWORK_EXCEPTION)
+            self.end_unanswered += request.kind == "end"
             if request.coordinator:
                 self._look_up(request)
             self._again(request)

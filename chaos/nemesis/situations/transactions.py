@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import Pattern, early, entry, lasting, later, when
+from chaos.nemesis.parts import FIRST_US, Pattern, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
 
@@ -25,10 +25,15 @@ def _slow(scene: Scene, sender: str, api: str, low_us: int, high_us: int) -> Par
 
 
 def late_end(scene: Scene, at_us: int) -> list[Part]:
-    """A client's EndTxn arrives when it was sent again and answered, and the next transaction is open."""
+    """A client's EndTxn arrives when it was sent again and answered, and the next transaction is open. It takes
+    longer than its time-out, and the second attempt, which comes after that, does not."""
     client, _ = _coordinated(scene)
-    late = _late(scene, client, "EndTxn", 1_000_000, 4_000_000)
-    return [entry(scene, early(at_us), late, lasting(scene, 1_000_000, 4_000_000))]
+    found, at_us = list[Part](), early(at_us)
+    for _ in range(3):
+        late = _slow(scene, client, "EndTxn", 2_050_000, 3_000_000)
+        found.append(entry(scene, at_us, late, lasting(scene, 300_000, 900_000)))
+        at_us = later(scene, at_us, 3_000_000, 4_500_000)
+    return found
 
 
 def late_markers(scene: Scene, at_us: int) -> list[Part]:
@@ -69,6 +74,17 @@ def decided_and_gone(scene: Scene, at_us: int) -> list[Part]:
     found.append(entry(scene, later(scene, at_us, 500_000, 2_500_000), goes, lasting(scene, 300_000, 2_500_000)))
     if scene.draw.random() < 0.3:
         found.append(entry(scene, later(scene, at_us, 100_000, 2_000_000), {"crash": client}, 3_000_000))
+    return found
+
+
+def taken_over(scene: Scene, at_us: int) -> list[Part]:
+    """A client hangs in a transaction to the end of the chaos, and its coordinator goes: who takes over finds that
+    open."""
+    client, coordinator = _coordinated(scene)
+    at_us = max(scene.chaos_us - lasting(scene, 2_000_000, 3_500_000), FIRST_US)
+    found = [entry(scene, at_us, {"pause": client}, scene.chaos_us - at_us)]
+    gone_us = later(scene, at_us, 50_000, 400_000)
+    found.append(entry(scene, gone_us, {"crash": coordinator}, scene.chaos_us - gone_us))
     return found
 
 
@@ -166,6 +182,7 @@ TRANSACTIONS: dict[str, Pattern] = {
     "late-end": late_end,
     "late-markers": late_markers,
     "decided-and-gone": decided_and_gone,
+    "taken-over": taken_over,
     "markers-of-former": markers_of_former,
     "read-again": read_again,
     "late-batch": late_batch,

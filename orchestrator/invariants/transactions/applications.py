@@ -222,8 +222,9 @@ class Begun(msgspec.Struct):
 
 class Wishes(State):
     """Of a producer id. ``begun``: producer epoch -> what its application did in it; each epoch for itself, since a
-    process that was replaced goes on in its own until a broker fences it. ``before``: the earlier requests for an end,
-    (epoch, commit). ``fates``: the last ones; ``completed``: a coordinator has completed the last one."""
+    process that was replaced goes on in its own until a broker fences it. ``before``: requests for an end that got no
+    answer, and may come late, (epoch, commit). ``fates``: the last ones; ``completed``: a coordinator has completed the
+    last one."""
 
     begun: dict[int, Begun] = {}
     before: list[tuple[int, bool]] = []
@@ -263,7 +264,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     exemptions = {
         "epoch-shared": (
             "Below transaction.version 2 all transactions of a producer have the same epoch, so a late EndTxn of an "
-            "earlier transaction ends the open one (KAFKA-17754)."
+            "earlier transaction, which got no answer then, ends the open one (KAFKA-17754)."
         )
     }
     unseen = ("transactions of producer ids whose application is not in the trace",)
@@ -276,13 +277,13 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         kind = type(body)
         if kind is BeginInvoke:
             own = state.noted(body.producer_epoch)
-            if own.asked is not None:
-                state.before.append((own.asked.producer_epoch, own.asked.commit))
-                del state.before[:-REMEMBERED]
             own.version, own.times, own.asked = body.version, own.times + 1, None
         elif kind is EndInvoke:
             state.noted(body.producer_epoch).asked = Asked(body.producer_epoch, body.commit, witness(event))
         elif kind is EndReturn:
+            if isinstance(body.unanswered, int):
+                state.before.append((body.producer_epoch, body.commit))
+                del state.before[:-REMEMBERED]
             return self._told(state, event, body) if body.asked else NOTHING
         elif kind is TxnState:
             if body.to_state in ("CompleteCommit", "CompleteAbort"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from actors.node.spec import node_name
 from actors.trace.events import (
     BeginInvoke,
@@ -139,9 +141,13 @@ class TransactionTrace(TraceBuilder):
         """It asks for its end."""
         return self.emit("producer-1", EndInvoke(f"e{number}", APP, number, PRODUCER, epoch, commit))
 
-    def app_told(self, commit: bool, outcome: Any = "ok", number: int = 1, epoch: int = 3) -> str:
-        """It is told of it."""
-        body = EndReturn(f"e{number}", outcome, 0, APP, number, PRODUCER, epoch, commit, asked=True)
+    def app_told(
+        self, commit: bool, outcome: Any = "ok", number: int = 1, epoch: int = 3, unanswered: int | UnsetType = UNSET
+    ) -> str:
+        """It is told of it, after so many requests without an answer."""
+        body = EndReturn(
+            f"e{number}", outcome, 0, APP, number, PRODUCER, epoch, commit, asked=True, unanswered=unanswered
+        )
         return self.emit("producer-1", body)
 
     def reads(self, *records: tuple[int, str], isolation: int = 1, epoch: int = 0) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from actors.trace.events import PartChange, PartRemove
 from tests.unit.invariants.trace_builder import TP
@@ -152,16 +153,18 @@ def test_a_commit_in_place_of_an_abort() -> None:
     assert "which its application had asked to abort" in trace.result("T12").violations[0].sentence
 
 
-@pytest.mark.parametrize(("version", "status"), [(2, "violated"), (1, "excused")])
-def test_a_request_that_ends_the_next_transaction(version: int, status: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "unanswered", "status"), [(2, 1, "violated"), (1, 1, "excused"), (1, UNSET, "violated")]
+)
+def test_a_request_that_ends_the_next_transaction(version: int, unanswered: int | UnsetType, status: str) -> None:
     """Shows that a commit of the next transaction by a late request violates T12, and that this is excused where both
-    have one epoch."""
+    have one epoch, if some request got no answer."""
     trace, next_epoch = TransactionTrace(), 4 if version == 2 else 3
     trace.app_begins(version=version)
     trace.begins(version=version)
     trace.app_asks(True)
     trace.decides(True, next_epoch, version=version)
-    trace.app_told(True)
+    trace.app_told(True, unanswered=unanswered)
     trace.app_begins(2, next_epoch, version)
     trace.state("CompleteCommit", "Ongoing", next_epoch, version=version)
     trace.decides(True, 2 * next_epoch - 3, version=version)
@@ -242,14 +245,20 @@ def test_a_former_process_that_goes_on(version: int, zombie: str) -> None:
     assert (result.status, result.tested) == ("held", 2)
 
 
-@pytest.mark.parametrize("asked_before", [False, True])
-def test_the_rest_of_a_transaction_that_was_aborted(asked_before: bool) -> None:
+@pytest.mark.parametrize(
+    ("asked_before", "unanswered", "excused"), [(False, UNSET, False), (True, UNSET, False), (True, 1, True)]
+)
+def test_the_rest_of_a_transaction_that_was_aborted(
+    asked_before: bool, unanswered: int | UnsetType, excused: bool
+) -> None:
     """Shows that the commit of what an application sent after the abort of its transaction violates T12. It is excused
-    where an earlier request for an abort may have come late, of a producer with one epoch for all its transactions."""
+    where an earlier request for an abort got no answer, and may have come late, of a producer with one epoch for all
+    its transactions."""
     trace = TransactionTrace()
     trace.app_begins(version=1)
     if asked_before:
         trace.app_asks(False)
+        trace.app_told(False, "fail", unanswered=unanswered)
         trace.app_begins(2, 3, 1)
     trace.begins(version=1)
     trace.decides(False, 3, version=1)
@@ -258,7 +267,7 @@ def test_the_rest_of_a_transaction_that_was_aborted(asked_before: bool) -> None:
     trace.app_asks(True, 2)
     trace.decides(True, 3, version=1)
     result = trace.result("T12")
-    assert (bool(result.violated), bool(result.excused)) == (not asked_before, asked_before)
+    assert (bool(result.violated), bool(result.excused)) == (not excused, excused)
 
 
 @pytest.mark.parametrize(("reason", "status"), [("last-stable-offset", "held"), ("diverge", "violated")])
