@@ -4,39 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
-Scope = Literal[
-    "controller", "broker", "remote-store", "topic", "producer", "consumer", "group-consumer", "admin", "krift"
-]
-
+from actors.config_key import INT_MAX as INT_MAX, LONG_MAX as LONG_MAX, ConfigKey as ConfigKey, Scope as Scope
+from actors.config_of_logs import LOG_KEYS
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
 METADATA_EPOCH_PROTOCOL = "1.1-IV0"
 """Value of that key from which on there are metadata epochs; Kafka's own 1.1-IV0 has none, as it took another way."""
-
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-
-
-class ConfigKey(msgspec.Struct, frozen=True):
-    """One key. Values are int (a count, bytes or milliseconds as the name says), bool or str.
-    ``low`` and ``high`` bound an int; ``choices`` a str, where there are any. ``dynamic``: a broker takes a new value
-    without a restart (``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS``); a topic's keys always are. ``pool``: a number of
-    threads, of which a new value is at least half of the present one, and at most twice."""
-
-    name: str
-    default: Any
-    scopes: tuple[Scope, ...]
-    about: str
-    low: int = 0
-    high: int = INT_MAX
-    choices: tuple[str, ...] = ()
-    dynamic: bool = False
-    pool: bool = False
-
 
 _C: tuple[Scope, ...] = ("controller",)
 _B: tuple[Scope, ...] = ("broker",)
@@ -214,6 +189,7 @@ CONFIG: dict[str, ConfigKey] = {
             dynamic=True,
         ),
         ConfigKey("message.timestamp.after.max.ms", 3600000, _T, "The same in one topic.", high=LONG_MAX),
+        *LOG_KEYS,
         ConfigKey("replica.lag.time.max.ms", 30000, _B, "Lag after which a follower leaves the ISR.", 1),
         ConfigKey(
             "replica.fetch.wait.max.ms", 500, _B, "Longest time for which a leader lets a follower's Fetch wait."
@@ -533,6 +509,10 @@ SERVER_SYNONYMS: dict[str, str] = {
     "max.message.bytes": "message.max.bytes",
     "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
     "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+    "segment.bytes": "log.segment.bytes",
+    "segment.ms": "log.roll.ms",
+    "retention.ms": "log.retention.ms",
+    "retention.bytes": "log.retention.bytes",
 }
 """What a topic's key is called for brokers, if it is called otherwise there (``ServerTopicConfigSynonyms``)."""
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from actors.log.segments import log_of_file
 from actors.node.effects import AnyEffect, Call, Record, Reply, Sync, Write
 from actors.node.messages import API_NAMES, API_OF_REQUEST, API_OF_RESPONSE
 from actors.node.spec import METADATA_PARTITION
@@ -117,7 +118,7 @@ def _is_about(point: CrashPoint, kind: PointKind, subject: AnyEffect | str) -> b
         return True
     if kind.subject == "file":
         file = subject if isinstance(subject, str) else subject.file  # type: ignore[union-attr]  # a Write or a Sync
-        return file in (point.of, f"{point.of}/log")
+        return point.of in (file, log_of_file(file))
     return point.of == _api(subject)
 
 

@@ -60,7 +60,7 @@ RULES: dict[str, Rule] = {"kafka": as_shipped, "seed": as_proposed, "one by one"
 
 def log_of(epochs: list[int]) -> ReplicaLog:
     """A log with a record of each epoch in ``epochs``, a batch each."""
-    log = ReplicaLog("study-0", "study", epochs=LeaderEpochCache([]))
+    log = ReplicaLog("study-0", epochs=LeaderEpochCache([]))
     for epoch in epochs:
         batch = make_batch(log.end_ph, log.end_offset, epoch, [LogRecord(0)])
         log.epochs.assign(epoch, batch.base_offset)

@@ -12,6 +12,7 @@ from actors.broker import (
     alter_partition,
     forwarding,
     lifecycle,
+    log_manager,
     producer_ids,
     replica_fetcher,
     replica_manager,
@@ -40,6 +41,7 @@ from actors.broker.group_coordinator.txn_offset_commit import DelayedTxnOffsetCo
 from actors.broker.group_coordinator.writes import DelayedAnswer
 from actors.broker.lifecycle import BrokerLifecycle
 from actors.broker.list_offsets import list_offsets
+from actors.broker.log_manager import LogManager
 from actors.broker.metadata import metadata
 from actors.broker.metadata_image import MetadataImage
 from actors.broker.offset_for_leader_epoch import offset_for_leader_epoch
@@ -146,6 +148,7 @@ class BrokerNode(msgspec.Struct):
     lifecycle: BrokerLifecycle = msgspec.field(default_factory=BrokerLifecycle)
     clean_shutdown: CleanShutdown = msgspec.field(default_factory=CleanShutdown)
     purgatory: Purgatory[AnyOperation] = msgspec.field(default_factory=Purgatory)
+    logs: LogManager = msgspec.field(default_factory=LogManager)
     replicas: ReplicaManager = msgspec.field(default_factory=ReplicaManager)
     producer_ids: ProducerIdManager = msgspec.field(default_factory=ProducerIdManager)
     forwarding: ForwardingManager = msgspec.field(default_factory=ForwardingManager)
@@ -216,7 +219,8 @@ class BrokerNode(msgspec.Struct):
         """``life``: names the incarnation among all."""
         self.groups.start(life)
         self.transactions.start(life)
-        self.replicas.load(turn, disk, clean=self.clean_shutdown.found)
+        logs = self.logs.load(turn, disk, clean=self.clean_shutdown.found)
+        self.replicas.load(turn, disk, logs)
         self.replicas.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
 
     def _take(self, turn: Turn, event: AnyEvent) -> None:
@@ -386,8 +390,12 @@ class BrokerNode(msgspec.Struct):
             )
             return
         self.replicas.checkpoint(turn)
-        logs = [partition.log.file for partition in self.replicas.partitions.values()]
-        self.clean_shutdown.begin(turn, [*logs, replica_manager.CHECKPOINT_FILE])
+        self.logs.checkpoint(turn)
+        logs = [file for partition in self.replicas.partitions.values() for file in partition.log.files]
+        checkpoints = [replica_manager.CHECKPOINT_FILE]
+        if self.logs.checkpointed:
+            checkpoints.append(log_manager.START_CHECKPOINT_FILE)
+        self.clean_shutdown.begin(turn, [*logs, *checkpoints])
 
 
 HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
@@ -445,6 +453,7 @@ COMPONENTS.add(network_client.COMPONENT, lambda node: node.net)
 COMPONENTS.add(raft_client.COMPONENT, lambda node: node.raft)
 COMPONENTS.add(purgatory.COMPONENT, lambda node: node.purgatory)
 COMPONENTS.add(lifecycle.COMPONENT, lambda node: node.lifecycle)
+COMPONENTS.add(log_manager.COMPONENT, lambda node: node.logs)
 COMPONENTS.add(replica_manager.COMPONENT, lambda node: node.replicas)
 COMPONENTS.add(replica_fetcher.COMPONENT, lambda node: node.replicas.fetchers)
 COMPONENTS.add(alter_partition.COMPONENT, lambda node: node.replicas.isr_changes)

@@ -181,6 +181,9 @@ def _answer_partition(
     if result.diverging is not None and version >= 12:
         epoch, end_offset = result.diverging
         data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if result.partition is not None and params.from_follower and result.item.log_start == result.item.offset > 0:
+        log = result.partition.log
+        data.prefix_hash = log.ph_at(log.boundary_at_or_below(result.item.offset))
     if result.batches:
         data.records = [batch.to_message() for batch in result.batches]
         data.aborted_transactions = [

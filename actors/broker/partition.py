@@ -14,9 +14,9 @@ from actors.broker import unclean_recovery
 from actors.broker.turn import Turn
 from actors.log.batch import Batch
 from actors.log.control_records import EndTxnMarker
-from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
+from actors.log.log_validator import LogConfig
 from actors.log.producer_state import TransactionVersion
-from actors.log.replica_log import AppendResult, ReplicaLog
+from actors.log.replica_log import AppendResult, ReplicaLog, told_hash
 from actors.log.verification import UNVERIFIED
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
@@ -99,7 +99,6 @@ class Partition(msgspec.Struct):
     replicas: list[int] = []
     isr: list[int] = []
     min_isr: int = 1
-    log_config: LogConfig = DEFAULT_LOG_CONFIG
     remote_storage: bool = False
     pending: PendingIsr | None = None
     remotes: dict[int, RemoteReplica] = {}
@@ -241,10 +240,14 @@ class Partition(msgspec.Struct):
         enabled = turn.image.config(settings.node_id, self.topic, "remote.storage.enable", False)
         self.remote_storage = settings.cluster.remote_store and bool(enabled)
         limits = settings.log_config
-        self.log_config = LogConfig(
+        self.log.config = LogConfig(
             value("max.message.bytes", limits.max_message_bytes),
             value("message.timestamp.before.max.ms", limits.timestamp_before_max_ms),
             value("message.timestamp.after.max.ms", limits.timestamp_after_max_ms),
+            value("segment.bytes", limits.segment_bytes),
+            value("segment.ms", limits.segment_ms),
+            value("retention.bytes", limits.retention_bytes),
+            value("retention.ms", limits.retention_ms),
         )
 
     def _forgets(self, turn: Turn, state: PartitionRegistration) -> bool:
@@ -276,7 +279,7 @@ class Partition(msgspec.Struct):
                 self.leader_epoch_start,
                 self.log.high_watermark,
                 turn.image.offset,
-                self.log.end_ph,
+                told_hash(self.log.end_ph),
             )
         )
 
@@ -328,11 +331,11 @@ class Partition(msgspec.Struct):
         needed = self.effective_min_isr + ("needs-one-replica-more" in turn.step.defects)
         if acks == -1 and len(self.isr) < needed and "append-below-min-isr" not in turn.step.defects:
             if "refuse-after-append" in turn.step.defects:
-                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config, guard)
+                self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, guard)
             if "hide-reason" in turn.step.defects:
                 return AppendResult(KafkaError.UNKNOWN_SERVER_ERROR)
             return AppendResult(KafkaError.NOT_ENOUGH_REPLICAS)
-        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, self.log_config, guard)
+        return self.log.append_as_leader(turn.step, turn.files, batch, self.leader_epoch, guard)
 
     def append_transactional(self, turn: Turn, batch: RecordBatch, guard: int | None) -> AppendResult:
         """A batch of a transaction that a coordinator of this broker writes for its producer: without sequence, and

@@ -14,6 +14,8 @@ import msgspec
 from actors.broker.fetch_request import TOPIC_IDS
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
+from actors.log.batch import UNKNOWN_PREFIX_HASH
+from actors.log.segments import LogBase
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
@@ -283,7 +285,8 @@ class ReplicaFetcherManager(msgspec.Struct):
     def on_listed(self, turn: Turn, ended: Ended, leader: int) -> list[str]:
         """Take the leader's answer about its log end or start after OFFSET_OUT_OF_RANGE.
 
-        A log that is longer than the leader's is cut to the leader's end: that may lose data, as documented.
+        A log that is longer than the leader's is cut to the leader's end: that may lose data, as documented. One that
+        ends before the leader's begins anew there (``AbstractFetcherThread.fetchOffsetAndTruncate``).
         """
         fetcher = self._idle(leader)
         sent, fetcher.sent = fetcher.sent, {}
@@ -301,9 +304,12 @@ class ReplicaFetcherManager(msgspec.Struct):
         if state.out_of_range == LATEST and data.offset >= end:
             state.out_of_range = EARLIEST
             return []
+        log = partition.log
         if state.out_of_range == LATEST:
             cut(turn, partition, data.offset, "out-of-range", (-1, data.offset))
-        # The leader's log start is never beyond this log's end: no leader moves its own.
+        elif data.offset > end:
+            base = LogBase(data.offset, UNKNOWN_PREFIX_HASH)
+            log.truncate_fully_and_start_at(turn.step, turn.files, base, partition.leader_epoch, "out-of-range")
         state.out_of_range = 0
         state.answered, state.delay_ms = True, 0
         return [tp]
@@ -392,11 +398,12 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     """Append what the leader sent and take over its high watermark, capped by the own log end, which may go down, and
     its log start, which may not."""
     log = partition.log
+    log.take_prefix_hash(turn.step, turn.files, data.prefix_hash)
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
     was = log.high_watermark
-    new = log.boundary_at_or_below(data.high_watermark)
+    new = log.bounded_high_watermark(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
-    log.increment_start_offset(data.log_start_offset)
+    log.increment_start_offset(turn.step, min(data.log_start_offset, log.high_watermark), "leader")
     return appended > 0 or new != was
 
 

@@ -15,6 +15,7 @@ from actors.broker import (
     transactional_produce,
 )
 from actors.broker.alter_partition import REVERT, WAIT_FOR_METADATA, AlterItem, AlterOutcome, AlterPartitionManager
+from actors.broker.checkpoints import parse_checkpoint, render_checkpoint
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams, ReadResult, parse_items, parse_params
 from actors.broker.fetch_session import FetchSessionCache
@@ -23,15 +24,14 @@ from actors.broker.produce import DelayedProduce, PartitionAppend
 from actors.broker.replica_fetcher import ReplicaFetcherManager
 from actors.broker.turn import Turn
 from actors.log.batch import add_sequence
-from actors.log.recovery import recover_log
-from actors.log.replica_log import LOG_SUFFIX, ReplicaLog, load_log
+from actors.log.replica_log import ReplicaLog
 from actors.log.verification import UNVERIFIED
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
-from actors.node.spec import METADATA_PARTITION, split_topic_partition
+from actors.node.spec import split_topic_partition
 from krift.v1.fetch import FetchRequest
 from krift.v1.produce import ProduceRequest
 from krift.v1.records import RecordBatch
@@ -55,21 +55,20 @@ class ReplicaManager(msgspec.Struct):
 
     # ---- start -------------------------------------------------------------------------------------------
 
-    def load(self, turn: Turn, disk: DiskImage, *, clean: bool) -> None:
-        """Read the logs, and unless the last incarnation ended well recover them. A high watermark starts at its
-        checkpoint, capped by the log end (ReplicaManager.scala)."""
+    def load(self, turn: Turn, disk: DiskImage, logs: list[ReplicaLog]) -> None:
+        """Take the logs that were found. A high watermark starts at its checkpoint, within the log
+        (ReplicaManager.scala)."""
         entries = disk.get(CHECKPOINT_FILE) or [b""]
         self.checkpointed = entries[0]
         checkpoint = parse_checkpoint(self.checkpointed)
-        for file in sorted(disk):
-            tp = file.removesuffix(LOG_SUFFIX)
-            if not file.endswith(LOG_SUFFIX) or tp == METADATA_PARTITION:
-                continue
-            log = load_log(tp, file, disk[file]) if clean else recover_log(turn.step, turn.files, tp, file, disk[file])
+        for log in logs:
+            tp = log.tp
             if "producers-forgotten-at-start" in turn.step.defects:
                 log.producers.rebuild([])
-            log.high_watermark = log.boundary_at_or_below(checkpoint.get(tp, log.start_offset))
+            log.high_watermark = log.bounded_high_watermark(checkpoint.get(tp, 0))
             log.producers.advance(log.high_watermark)
+            if log.start_offset:
+                log.record_start(turn.step, "load")
             # Under its key until it is known which topic of its name is there.
             self.partitions[tp] = Partition(tp, log)
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
@@ -89,7 +88,7 @@ class ReplicaManager(msgspec.Struct):
             partition = self.partitions.get(tp)
             if partition is None:
                 key = turn.image.key(state, turn.settings.cluster)
-                partition = self.partitions[tp] = Partition(tp, ReplicaLog(key, f"{key}{LOG_SUFFIX}"))
+                partition = self.partitions[tp] = Partition(tp, ReplicaLog(key))
             if state.leader == turn.settings.node_id:
                 self._lead(turn, partition, state)
             else:
@@ -115,7 +114,7 @@ class ReplicaManager(msgspec.Struct):
                 partition.tp = names[key]
                 self.partitions[partition.tp] = partition
             else:
-                turn.files.delete(turn.step, partition.log.file)
+                partition.log.delete(turn.step, turn.files)
 
     def remove(self, turn: Turn, names: list[str]) -> None:
         """Topics were removed: stop their replicas, and delete the logs (``ReplicaManager.stopPartitions``). Whoever
@@ -129,8 +128,8 @@ class ReplicaManager(msgspec.Struct):
             self.fetchers.stop(tp)
             self.isr_changes.forget(tp)
             del self.partitions[tp]
-            if partition.log.file in turn.files.states or partition.log.batches:
-                turn.files.delete(turn.step, partition.log.file)
+            if partition.log.active.file in turn.files.states or partition.log.batches:
+                partition.log.delete(turn.step, turn.files)
             purgatory.wake_all(turn, tp)
 
     def _lead(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
@@ -394,24 +393,3 @@ COMPONENT: Component[ReplicaManager, Turn] = Component(
         alter_partition.PURPOSE: lambda replicas, turn, ended, _: replicas.on_altered(turn, ended),
     },
 )
-
-
-def render_checkpoint(offsets: dict[str, int]) -> bytes:
-    """Kafka's text form: version, number of lines, then topic, partition, offset. The topic has its id with it where it
-    is not the first one of its name."""
-    lines = ["0", str(len(offsets))]
-    for tp in sorted(offsets):
-        topic, partition = split_topic_partition(tp)
-        _, at, topic_id = tp.partition("@")
-        lines.append(f"{topic}{at}{topic_id} {partition} {offsets[tp]}")
-    return ("\n".join(lines) + "\n").encode()
-
-
-def parse_checkpoint(content: bytes) -> dict[str, int]:
-    """Inverse of ``render_checkpoint``; an empty file has no offsets."""
-    offsets: dict[str, int] = {}
-    for line in content.decode().splitlines()[2:]:
-        label, partition, offset = line.split()
-        topic, at, topic_id = label.partition("@")
-        offsets[f"{topic}-{partition}{at}{topic_id}"] = int(offset)
-    return offsets

@@ -9,6 +9,7 @@ import msgspec
 from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
 from actors.broker.remote_log.reader_config import ReaderConfig, reader_config_of
 from actors.broker.transaction_coordinator.transaction_config import TransactionConfig, transaction_config_of
+from actors.config import setting
 from actors.features import KAFKA_7408, KIP_232, KIP_1075, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
@@ -48,6 +49,9 @@ class Settings(msgspec.Struct, frozen=True):
     replica_fetch_backoff_ms: int = 1000
     replica_socket_timeout_ms: int = 30000
     hw_checkpoint_interval_ms: int = 5000
+    log_initial_task_delay_ms: int = 30000
+    log_retention_check_interval_ms: int = 300000
+    log_start_checkpoint_interval_ms: int = 60000
     fetch_session_cache_slots: int = 1000
     heartbeat_interval_ms: int = 2000
     session_timeout_ms: int = 9000
@@ -76,6 +80,10 @@ def settings_of(spec: NodeSpec) -> Settings:
             config["message.max.bytes"],
             config["log.message.timestamp.before.max.ms"],
             config["log.message.timestamp.after.max.ms"],
+            setting(config, "log.segment.bytes"),
+            setting(config, "log.roll.ms"),
+            setting(config, "log.retention.bytes"),
+            setting(config, "log.retention.ms"),
         ),
         groups=group_config_of(config),
         transactions=transaction_config_of(config),
@@ -88,6 +96,9 @@ def settings_of(spec: NodeSpec) -> Settings:
         replica_fetch_backoff_ms=config["replica.fetch.backoff.ms"],
         replica_socket_timeout_ms=config["replica.socket.timeout.ms"],
         hw_checkpoint_interval_ms=config["replica.high.watermark.checkpoint.interval.ms"],
+        log_initial_task_delay_ms=setting(config, "log.initial.task.delay.ms"),
+        log_retention_check_interval_ms=setting(config, "log.retention.check.interval.ms"),
+        log_start_checkpoint_interval_ms=setting(config, "log.flush.start.offset.checkpoint.interval.ms"),
         fetch_session_cache_slots=config["max.incremental.fetch.session.cache.slots"],
         heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
         session_timeout_ms=config["broker.session.timeout.ms"],
@@ -106,6 +117,7 @@ class Turn(NodeTurn):
         "channel",
         "groups",
         "image",
+        "logs",
         "producer_ids",
         "purgatory",
         "raft",
@@ -124,6 +136,7 @@ class Turn(NodeTurn):
         self.channel = node.channel
         self.serving: TakenRequest | None = None
         self.settings = node.settings
+        self.logs = node.logs
         self.replicas = node.replicas
         self.purgatory = node.purgatory
         self.groups = node.groups

@@ -44,4 +44,4 @@ def go_on(turn: Turn, log: ReplicaLog, markers: list[Batch], leader_epoch: int) 
         epoch = marker.epoch if "markers-of-their-own-epoch" in turn.step.defects else leader_epoch
         log.append_again(turn.step, turn.files, marker, turn.transactions.next_uid(), epoch)
     if markers:
-        turn.files.sync(turn.step, log.file)
+        turn.files.sync(turn.step, log.active.file)

@@ -26,7 +26,7 @@ from actors.live.identity import Identity, read_identity, write_identity
 from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX
 from actors.live.setup import Opened, Setup
 from actors.live.writer import CLOSED, OPEN
-from actors.log.replica_log import first_lost_offsets
+from actors.log.segments import first_lost_offsets
 from actors.node.spec import NodeSpec, with_new_directory
 
 Signal = Literal["kill", "stop", "continue"]

@@ -12,6 +12,8 @@ from krift.v1.records import Record, RecordBatch
 
 EMPTY_PREFIX_HASH = 0
 """Prefix hash at offset 0."""
+UNKNOWN_PREFIX_HASH = -1
+"""Prefix hash in a log that begins somewhere else, until it is told the one there."""
 
 _BATCH_OVERHEAD_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 10
@@ -132,6 +134,8 @@ def take_batch(previous_ph: int, base_offset: int, epoch: int, batch: RecordBatc
 
 def extend_prefix_hash(previous_ph: int, epoch: int, batch: RecordBatch) -> int:
     """Prefix hash behind a batch in a leader epoch: 63 bits over the hash before it and everything in it."""
+    if previous_ph == UNKNOWN_PREFIX_HASH:
+        return UNKNOWN_PREFIX_HASH
     attributes = batch.timestamp_type << 3 | batch.is_transactional << 4 | batch.is_control << 5  # as in Kafka's batch
     digest = blake2b(
         _HEAD.pack(previous_ph, epoch, batch.producer_id, batch.producer_epoch, batch.base_sequence, attributes),

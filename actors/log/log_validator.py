@@ -15,11 +15,15 @@ NO_TIMESTAMP = -1
 
 class LogConfig(msgspec.Struct, frozen=True):
     """A topic's limits, as they are where nothing is configured. Timestamps: how far a record's may lie from the
-    leader's clock."""
+    leader's clock. Retention: how much is kept, and for how long; -1: all of it, for ever."""
 
     max_message_bytes: int = 1048588
     timestamp_before_max_ms: int = LONG_MAX
     timestamp_after_max_ms: int = 3600000
+    segment_bytes: int = 1073741824
+    segment_ms: int = 604800000
+    retention_bytes: int = -1
+    retention_ms: int = 604800000
 
 
 DEFAULT_LOG_CONFIG = LogConfig()
@@ -35,6 +39,8 @@ def validate_batch(batch: RecordBatch, records: list[LogRecord], now_ms: int, co
         return KafkaError.INVALID_RECORD
     if invalid_timestamps(records, now_ms, config):
         return KafkaError.INVALID_TIMESTAMP
+    if batch_size_bytes(records) > config.segment_bytes:
+        return KafkaError.RECORD_LIST_TOO_LARGE
     return KafkaError.NONE
 
 

@@ -229,9 +229,28 @@ class ProducerStateManager(msgspec.Struct):
         self.unreplicated[first] = batch.base_offset
         return CompletedTxn(batch.producer_id, first, batch.base_offset, marker.type == ControlRecordType.ABORT)
 
-    def rebuild(self, batches: list[Batch], high_watermark: int = 0) -> None:
-        """Forget everything and derive it from the log."""
-        self.entries, self.ongoing, self.unreplicated = {}, {}, {}
+    def snapshot(self) -> dict[int, ProducerStateEntry]:
+        """A copy of the entries that later batches do not reach (``ProducerStateManager.takeSnapshot``)."""
+        return {
+            producer_id: msgspec.structs.replace(entry, batches=list(entry.batches))
+            for producer_id, entry in self.entries.items()
+        }
+
+    def restore(self, snapshot: dict[int, ProducerStateEntry]) -> None:
+        """Forget everything but what a snapshot has (``ProducerStateManager.loadFromSnapshot``)."""
+        self.entries = snapshot
+        self.entries, self.unreplicated = self.snapshot(), {}
+        self.ongoing = {
+            entry.current_txn_first_offset: producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.current_txn_first_offset != NONE_OPEN
+        }
+
+    def rebuild(
+        self, batches: list[Batch], high_watermark: int = 0, snapshot: dict[int, ProducerStateEntry] | None = None
+    ) -> None:
+        """Forget everything and derive it from the log: from what a snapshot has, and the batches after that."""
+        self.restore(snapshot or {})
         for batch in batches:
             self.update(batch)
         self.advance(high_watermark)

@@ -10,6 +10,7 @@ import msgspec
 
 from actors.log.batch import (
     EMPTY_PREFIX_HASH,
+    UNKNOWN_PREFIX_HASH,
     Batch,
     LogRecord,
     make_batch,
@@ -19,19 +20,20 @@ from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_o
 from actors.log.leader_epoch_cache import LeaderEpochCache
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
 from actors.log.producer_state import ProducerStateManager, TransactionVersion
+from actors.log.segments import LogBase, LogSegment, segment_file
 from actors.log.transaction_index import AbortedTxn, TransactionIndex
-from actors.node.codec import decode, encode
+from actors.node.codec import encode
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
-from actors.trace.events import LogAppend, LogHw, LogStart, LogTrunc
+from actors.trace.events import LogAppend, LogHw, LogRoll, LogStart, LogTrunc
 from krift.v1.records import RecordBatch
 
-LOG_SUFFIX = "/log"
-"""A log's file is named after its partition, with this."""
-
 ReplicaRole = Literal["leader", "follower"]
+StartReason = Literal[
+    "retention-ms", "retention-bytes", "delete-records", "leader", "out-of-range", "truncation", "load"
+]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery", "last-stable-offset"]
 
 SKIPPED_EVERY = 50
@@ -54,34 +56,45 @@ class AppendResult(msgspec.Struct, frozen=True, gc=False):
     record_errors: tuple[int, ...] = ()
 
 
-class LogBase(msgspec.Struct, frozen=True, array_like=True):
-    """Where the batches of a log begin: at ``offset``, with the prefix hash there and the leader epoch of the last
-    record below (-1 none). A data log begins at 0; of the metadata log a snapshot may stand for what was before."""
-
-    offset: int = 0
-    ph: int = EMPTY_PREFIX_HASH
-    epoch: int = -1
-
-
 class ReplicaLog(msgspec.Struct):
     """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept from ``base`` on, but
     not shown. ``local_start_offset``: where begins what this broker has itself.
 
-    ``file`` holds one entry per batch, in order. The owner decides when to Sync it.
+    ``segments``: its parts, oldest first; the last one is *active*, and takes what is appended. Their files hold one
+    entry per batch, in order. The owner decides when to Sync them.
     """
 
     tp: str = ""
-    file: str = ""
     start_offset: int = 0
     local_start_offset: int = 0
     high_watermark: int = 0
-    base: LogBase = LogBase()
+    config: LogConfig = DEFAULT_LOG_CONFIG
+    segments: list[LogSegment] = []
     batches: list[Batch] = []
     epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
     producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
     aborted: TransactionIndex = msgspec.field(default_factory=TransactionIndex)
 
+    def __post_init__(self) -> None:
+        if not self.segments:
+            self.segments = [LogSegment(segment_file(self.tp, 0))]
+
     # ---- reading -----------------------------------------------------------------------------------------
+
+    @property
+    def base(self) -> LogBase:
+        """Where its batches begin."""
+        return self.segments[0].base
+
+    @property
+    def active(self) -> LogSegment:
+        """The segment that takes what is appended."""
+        return self.segments[-1]
+
+    @property
+    def files(self) -> list[str]:
+        """The files of all segments."""
+        return [segment.file for segment in self.segments]
 
     @property
     def end_offset(self) -> int:
@@ -100,9 +113,10 @@ class ReplicaLog(msgspec.Struct):
 
     @property
     def last_stable_offset(self) -> int:
-        """LSO: the high watermark, or where a transaction begins that is open, or whose marker is not below it."""
+        """LSO: the high watermark, or where a transaction begins that is open, or whose marker is not below it; the log
+        start where that beginning is no longer in the log (``UnifiedLog.maybeIncrementFirstUnstableOffset``)."""
         unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        return self.high_watermark if unstable is None else min(max(unstable, self.start_offset), self.high_watermark)
 
     def ph_at(self, offset: int) -> int:
         """Prefix hash at a batch boundary; AssertionError elsewhere."""
@@ -149,6 +163,18 @@ class ReplicaLog(msgspec.Struct):
         index = bisect_right(self.batches, offset, key=_BASE_OFFSET)
         return self.batches[index - 1].base_offset if index else self.start_offset
 
+    def boundary_at_or_above(self, offset: int) -> int:
+        """The least batch boundary that is not below ``offset``."""
+        below = self.boundary_at_or_below(offset)
+        if below >= offset or below == self.end_offset:
+            return below
+        return self.batches[bisect_right(self.batches, offset, key=_BASE_OFFSET) - 1].end_offset
+
+    def bounded_high_watermark(self, offset: int) -> int:
+        """What a high watermark of ``offset`` is in this log: not above its end, and not below its start, as that was
+        below a high watermark once (``UnifiedLog.updateHighWatermarkMetadata``)."""
+        return max(self.boundary_at_or_below(offset), self.boundary_at_or_above(self.start_offset))
+
     def bytes_between(self, from_offset: int, limit_offset: int, enough: int) -> int:
         """Bytes that ``read`` could return, counted no further than ``enough``."""
         if from_offset >= limit_offset or from_offset >= self.end_offset:
@@ -165,10 +191,8 @@ class ReplicaLog(msgspec.Struct):
         return size
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache. Below
-        the first epoch there is the snapshot that the log begins with (``KafkaMetadataLog.endOffsetForEpoch``)."""
-        found, end = self.epochs.end_offset_for(epoch, self.end_offset)
-        return (self.base.epoch, end) if found >= 0 and 0 < self.base.offset == end else (found, end)
+        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache."""
+        return self.epochs.end_offset_for(epoch, self.end_offset)
 
     def find_by_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
         """(offset, timestamp, epoch) of the first record, in offset order, with at least this timestamp."""
@@ -196,12 +220,12 @@ class ReplicaLog(msgspec.Struct):
         files: Files,
         batch: RecordBatch,
         leader_epoch: int,
-        config: LogConfig = DEFAULT_LOG_CONFIG,
         guard: int | None = None,
     ) -> AppendResult:
         """Append a producer's batch, if nothing stands against it: offsets and leader epoch are assigned here. guard:
         what the verification of its transaction has begun with, ``UNVERIFIED`` if it did not; None: it need not."""
         records = batch.records
+        config = self.config
         refusal = validate_batch(batch, records, step.wall_ms, config)
         if refusal:
             to_blame = invalid_timestamps(records, step.wall_ms, config)
@@ -316,7 +340,8 @@ class ReplicaLog(msgspec.Struct):
         """Append what a leader sent, as it is; returns how many batches.
 
         Stops at the first batch whose epoch exceeds ``leader_epoch`` (it was not fetched for that epoch), and skips
-        batches that the log already holds. AssertionError if a batch does not begin at the log end.
+        batches that the log already holds. An empty log that begins within the first batch begins with that
+        (``Partition.appendRecordsToFollowerOrFutureReplica``). AssertionError if a batch does not begin at the log end.
         """
         appended = 0
         for batch in batches:
@@ -324,6 +349,9 @@ class ReplicaLog(msgspec.Struct):
                 break
             if batch.base_offset + len(batch.records) <= self.end_offset:
                 continue
+            if batch.base_offset < self.end_offset and not self.batches:
+                base = LogBase(batch.base_offset, self.base.ph)
+                self.truncate_fully_and_start_at(step, files, base, leader_epoch, "out-of-range")
             if batch.base_offset != self.end_offset:
                 raise AssertionError(f"{self.tp}: batch at {batch.base_offset}, log ends at {self.end_offset}")
             taken = batch
@@ -351,8 +379,12 @@ class ReplicaLog(msgspec.Struct):
             )
 
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
+        size_bytes = batch.size_bytes
+        if self.active.must_roll(batch, size_bytes, step.wall_ms, self.config):
+            self.roll(step, files)
         self._note_epoch(batch)
         self.batches.append(batch)
+        self.active.add(batch, size_bytes, step.wall_ms)
         outlives = batch.is_control and "verification-outlives-marker" in step.defects
         verifications = dict(self.producers.verifications) if outlives else {}
         if role == "leader" or "producers-of-leaders-only" not in step.defects:
@@ -377,68 +409,143 @@ class ReplicaLog(msgspec.Struct):
                 batch.is_control,
                 [record.uid for record in batch.records],
                 [record.timestamp_ms for record in batch.records] if stamped else [],
-                batch.ph,
+                told_hash(batch.ph),
                 batch.is_transactional,
                 "" if marker is None else _DECISIONS[marker.type],
                 -1 if marker is None else marker.coordinator_epoch,
             )
         )
-        files.append(step, self.file, [encode(batch)])
+        files.append(step, self.active.file, [encode(batch)])
 
-    def increment_start_offset(self, offset: int) -> None:
-        """Move the log start up to ``offset``, at most to the high watermark; leader epochs that ended before go."""
-        offset = min(offset, self.high_watermark)
-        if offset > self.start_offset:
-            self.start_offset = offset
-            self.epochs.truncate_from_start(offset)
+    # ---- segments and the log start ----------------------------------------------------------------------
+
+    def roll(self, step: Step, files: Files) -> None:
+        """Begin a new segment, unless the active one is empty; what is in that one is made durable
+        (``UnifiedLog.roll``)."""
+        full = self.active
+        if not full.size_bytes:
+            return
+        base = self.boundary(self.end_offset)
+        self._add_segment(step, files, base)
+        files.sync(step, full.file)
+        step.record(LogRoll(self.tp, base.offset))
+
+    def _add_segment(self, step: Step, files: Files, base: LogBase) -> None:
+        """Behind the others, with a header of what is known at its base."""
+        file, producers = segment_file(self.tp, base.offset), self.producers.snapshot()
+        segment = LogSegment(file, base, base.offset > 0, producers, touched_ms=step.wall_ms)
+        self.segments.append(segment)
+        files.append(step, file, [segment.header] if segment.headed else [])
+
+    def increment_start_offset(self, step: Step, offset: int, reason: StartReason) -> bool:
+        """Move the log start up to ``offset``, if that is above it; leader epochs that ended before go. AssertionError
+        above the high watermark (``UnifiedLog.maybeIncrementLogStartOffset``)."""
+        if offset > self.high_watermark:
+            raise AssertionError(f"{self.tp}: log start {offset}, above the high watermark {self.high_watermark}")
+        if offset <= self.start_offset:
+            return False
+        self.start_offset = offset
+        self.local_start_offset = max(self.local_start_offset, offset)
+        self.epochs.truncate_from_start(offset)
+        self.record_start(step, reason)
+        return True
+
+    def record_start(self, step: Step, reason: StartReason) -> None:
+        """Put into the trace where the log begins."""
+        below = self.boundary_at_or_below(self.start_offset)
+        exact = below == self.start_offset
+        step.record(
+            LogStart(
+                self.tp,
+                self.start_offset,
+                reason,
+                self.boundary(below).epoch if exact else -1,
+                told_hash(self.ph_at(below)) if exact else None,
+                self.high_watermark,
+            )
+        )
+
+    def drop_segments(self, step: Step, files: Files, count: int) -> None:
+        """Drop the ``count`` oldest segments, which are not the active one, and their files. The log start is behind
+        them already."""
+        base = self.segments[count].base.offset
+        assert base <= self.local_start_offset, f"{self.tp}: segments up to {base} are in use"
+        for segment in self.segments[:count]:
+            files.delete(step, segment.file)
+        del self.segments[:count]
+        del self.batches[: bisect_right(self.batches, base - 1, key=_BASE_OFFSET)]
+        self.aborted.drop_below(base)
+
+    def truncate_fully_and_start_at(
+        self, step: Step, files: Files, base: LogBase, leader_epoch: int, reason: StartReason
+    ) -> None:
+        """Give up everything, and begin at ``base`` with nothing, its prefix hash perhaps to be told yet
+        (``UnifiedLog.truncateFullyAndStartAt``)."""
+        was, old = self.end_offset, self.files
+        self.batches, self.segments = [], []
+        self.epochs.entries.clear()
+        self.producers.restore({})
+        self.aborted.truncate_to(0)
+        self.start_offset = self.local_start_offset = base.offset
+        if was > base.offset:
+            step.record(LogTrunc(self.tp, was, base.offset, "diverge", leader_epoch, told_hash(base.ph)))
+        step.record(LogStart(self.tp, base.offset, reason, base.epoch, told_hash(base.ph), self.high_watermark))
+        for file in old:
+            files.delete(step, file)
+        self._add_segment(step, files, base)
+        self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
+
+    def delete(self, step: Step, files: Files) -> None:
+        """Remove its files."""
+        for file in self.files:
+            files.delete(step, file)
+
+    def take_prefix_hash(self, step: Step, files: Files, ph: int) -> None:
+        """An empty log that does not begin at 0 is told the prefix hash there (ghost data)."""
+        if self.batches or self.base.ph != UNKNOWN_PREFIX_HASH or len(self.segments) > 1:
+            return
+        active = self.active
+        active.base = msgspec.structs.replace(active.base, ph=ph)
+        files.truncate(step, active.file, 0)
+        files.append(step, active.file, [active.header])
 
     # ---- changing what is there --------------------------------------------------------------------------
-
-    def drop_below(self, step: Step, files: Files, offset: int) -> None:
-        """Begin at ``offset``, a batch boundary that is not above the high watermark: a snapshot that ends there stands
-        for the batches below, which go."""
-        if offset > self.high_watermark:
-            raise AssertionError(f"{self.tp}: dropping up to {offset}, above the high watermark {self.high_watermark}")
-        base = self.boundary(offset)
-        count = bisect_right(self.batches, offset - 1, key=_BASE_OFFSET)
-        del self.batches[:count]
-        self.base, self.start_offset = base, offset
-        self.epochs.truncate_from_start(offset)
-        step.record(LogStart(self.tp, offset, "retention", base.epoch, base.ph))
-        files.drop_head(step, self.file, count)
-
-    def restart_at(self, step: Step, files: Files, base: LogBase, leader_epoch: int) -> None:
-        """Give up all batches for a snapshot that ends where the log now begins
-        (``UnifiedLog.truncateFullyAndStartAt``)."""
-        self.batches = []
-        self.base, self.start_offset = base, base.offset
-        self.epochs.entries.clear()
-        self.producers.rebuild(self.batches)
-        self.aborted.truncate_to(0)
-        step.record(LogStart(self.tp, base.offset, "snapshot", base.epoch, base.ph))
-        files.truncate(step, self.file, 0)
-        self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
 
     def truncate_to(self, step: Step, files: Files, offset: int, reason: TruncationReason, leader_epoch: int) -> None:
         """Drop every batch that reaches beyond ``offset``; nothing happens if none does.
 
-        The high watermark goes down with the log end. Producer state is derived anew from what is left.
+        The high watermark goes down with the log end. Producer state is derived anew from what is left. Below what this
+        broker has, the log begins anew.
         """
         was = self.end_offset
         keep = len(self.batches)
         while keep and self.batches[keep - 1].end_offset > offset:
             keep -= 1
+        if offset < self.base.offset:
+            base = LogBase(offset, UNKNOWN_PREFIX_HASH if offset else EMPTY_PREFIX_HASH)
+            self.truncate_fully_and_start_at(step, files, base, leader_epoch, "truncation")
+            return
         if keep == len(self.batches):
             return
         del self.batches[keep:]
         self.start_offset = min(self.start_offset, self.end_offset)
+        self.local_start_offset = min(self.local_start_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
-        self.producers.rebuild(self.batches, self.high_watermark)
+        self.producers.rebuild(self.batches, self.high_watermark, self.segments[0].producers)
         self.aborted.truncate_to(0 if "aborted-index-lost-at-truncation" in step.defects else self.end_offset)
-        step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, self.end_ph))
-        files.truncate(step, self.file, keep)
+        step.record(LogTrunc(self.tp, was, self.end_offset, reason, leader_epoch, told_hash(self.end_ph)))
+        self._cut_files(step, files)
         if self.high_watermark > self.end_offset:
             self.set_high_watermark(step, "follower", leader_epoch, self.end_offset, [])
+
+    def _cut_files(self, step: Step, files: Files) -> None:
+        """Of batches that were cut off: whole segments go, and the end of the one that is active then."""
+        while len(self.segments) > 1 and self.active.base.offset > self.end_offset:
+            files.delete(step, self.segments.pop().file)
+        active = self.active
+        left = self.batches[bisect_right(self.batches, active.base.offset - 1, key=_BASE_OFFSET) :]
+        active.measure(left)
+        files.truncate(step, active.file, active.headed + len(left))
 
     def set_high_watermark(
         self, step: Step, role: ReplicaRole, leader_epoch: int, new: int, counted: list[int]
@@ -450,30 +557,25 @@ class ReplicaLog(msgspec.Struct):
         self.producers.advance(new)
         step.record(
             LogHw(
-                self.tp, role, leader_epoch, new, self.end_offset, self.start_offset, sorted(counted), self.ph_at(new)
+                self.tp,
+                role,
+                leader_epoch,
+                new,
+                self.end_offset,
+                self.start_offset,
+                sorted(counted),
+                told_hash(self.ph_at(new)),
             )
         )
 
-
-def first_lost_offsets(lost: dict[str, bytes]) -> dict[str, int]:
-    """Partition -> offset of the first lost record, from file -> first lost entry; files that are no logs apart."""
-    return {
-        name.removesuffix(LOG_SUFFIX): int(decode(entry, Batch).base_offset)
-        for name, entry in lost.items()
-        if name.endswith(LOG_SUFFIX)
-    }
+    def restore(self, batch: Batch, now_ms: int) -> None:
+        """A batch that its file has, behind those before."""
+        self._note_epoch(batch)
+        self.batches.append(batch)
+        self.active.add(batch, batch.size_bytes, now_ms)
+        self._note_producer(batch)
 
 
-def load_log(tp: str, file: str, entries: list[bytes], base: LogBase | None = None) -> ReplicaLog:
-    """A log as its file has it. The high watermark is the log start: the owner knows better from its checkpoint."""
-    log = ReplicaLog(tp, file)
-    if base is not None:
-        log.base, log.start_offset, log.high_watermark = base, base.offset, base.offset
-    for entry in entries:
-        batch: Batch = decode(entry, Batch)
-        if batch.base_offset != log.end_offset:
-            raise AssertionError(f"{file}: batch at {batch.base_offset}, expected {log.end_offset}")
-        log._note_epoch(batch)
-        log.batches.append(batch)
-        log._note_producer(batch)
-    return log
+def told_hash(ph: int) -> int | None:
+    """A prefix hash as the trace has it."""
+    return None if ph == UNKNOWN_PREFIX_HASH else ph

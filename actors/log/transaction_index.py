@@ -29,6 +29,10 @@ class TransactionIndex(msgspec.Struct):
         """Forget those whose markers are at ``offset`` or above."""
         self.txns = [txn for txn in self.txns if txn.last_offset < offset]
 
+    def drop_below(self, offset: int) -> None:
+        """Forget those whose markers are below ``offset``, as their segments went."""
+        self.txns = [txn for txn in self.txns if txn.last_offset >= offset]
+
     def collect(self, fetch_offset: int, upper_bound: int) -> list[AbortedTxn]:
         """Those that records in [fetch_offset, upper_bound) may belong to. Once one is found whose end has made all
         below ``upper_bound`` stable, no later one can (``TransactionIndex.collectAbortedTxns``)."""

@@ -9,7 +9,7 @@ from actors.node.messages import Api, request_version
 from actors.node.purgatory import NEVER_MS
 from actors.node.spec import METADATA_TOPIC, METADATA_TOPIC_ID
 from actors.node.turn import NodeTurn
-from actors.quorum.divergence import diverging_epoch
+from actors.quorum.divergence import diverging_epoch, epoch_end_offset
 from actors.quorum.leadership import update_high_watermark
 from actors.quorum.raft_state import DelayedFetch, RaftState
 from actors.quorum.roles import Leader
@@ -52,7 +52,7 @@ def on_fetch_request(raft: RaftState, turn: NodeTurn, connection: str, request: 
     answer = _validate(raft, turn, request)
     replica = _replica(request, version)
     if "diverging-epoch-start" in turn.step.defects and answer.diverging is not None:
-        answer = FetchAnswer(diverging=(answer.diverging[0], raft.log.epoch_end_offset(answer.diverging[0] - 1)[1]))
+        answer = FetchAnswer(diverging=(answer.diverging[0], epoch_end_offset(raft.log, answer.diverging[0] - 1)[1]))
     if answer.valid or answer.diverging is not None:
         _record_fetch(raft, turn, request, replica, answer)
     elif answer.snapshot is not None and raft.voters.has(replica):

@@ -351,9 +351,9 @@ class RaftState(msgspec.Struct):
 
     def flush(self, turn: NodeTurn) -> None:
         """Make everything in the log durable."""
-        state = turn.files.states.get(self.log.file)
+        state = turn.files.states.get(self.log.active.file)
         self.flushes.append(Flush(state.written if state is not None else 0, self.log.end_offset))
-        turn.files.sync(turn.step, self.log.file)
+        turn.files.sync(turn.step, self.log.active.file)
 
     def flushed(self, turn: NodeTurn, upto: int) -> int | None:
         """The log is durable up to write ``upto``: the end of what is now known to be, None if nothing new is."""

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from actors.log.batch import Batch
-from actors.log.replica_log import LogBase
+from actors.log.segments import LogBase
 from actors.node.codec import decode, encode
 from actors.node.events import DiskImage
 from actors.node.spec import METADATA_PARTITION

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 from actors.log.batch import Batch
-from actors.log.replica_log import LogBase, ReplicaLog, load_log
+from actors.log.metadata_log import drop_below, load_metadata_log, restart_at
+from actors.log.replica_log import ReplicaLog
+from actors.log.segments import LogBase
 from actors.node.codec import decode
 from actors.node.events import DiskImage
 from actors.node.fault import FatalFault
@@ -42,10 +44,10 @@ def load(raft: RaftState, turn: NodeTurn, file: str, disk: DiskImage) -> None:
         turn.files.delete(turn.step, each)
     snapshots.start_counting(turn.step.now_ms)
     entries = disk.get(file, [])
-    raft.log = load_log(METADATA_PARTITION, file, entries, _base(raft, entries))
+    raft.log = load_metadata_log(METADATA_PARTITION, file, entries, _base(raft, entries), turn.step.wall_ms)
     latest = snapshots.read_latest()
     if latest is not None and _is_beyond(latest.id, raft.log):
-        raft.log.restart_at(turn.step, turn.files, latest.base, latest.epoch)
+        restart_at(raft.log, turn.step, turn.files, latest.base, latest.epoch)
     _forget_below_start(raft, turn)
     _start_cleaner(raft, turn)
 
@@ -128,7 +130,7 @@ def _replace_log(raft: RaftState, turn: NodeTurn, freezing: Freezing) -> None:
     snapshot = read_snapshot(stored.content)
     raft.snapshots.add(stored)
     record(raft, turn, "fetch", snapshot)
-    raft.log.restart_at(turn.step, turn.files, snapshot.base, role.epoch)
+    restart_at(raft.log, turn.step, turn.files, snapshot.base, role.epoch)
     for flush in raft.flushes:
         flush.end = raft.log.end_offset
     if snapshot.control:
@@ -190,7 +192,7 @@ def _drop_oldest(raft: RaftState, turn: NodeTurn) -> bool:
     end = raft.snapshots.stored[1].id.end
     if not raft.log.start_offset < end <= min(raft.log.high_watermark, raft.delivered):
         return False
-    raft.log.drop_below(turn.step, turn.files, end)
+    drop_below(raft.log, turn.step, turn.files, end)
     _forget_below_start(raft, turn)
     return True
 

@@ -13,7 +13,7 @@ from actors.config import setting
 from actors.control import ClockSkew, DiskLoss, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.leftovers import leftovers
-from actors.log.replica_log import first_lost_offsets
+from actors.log.segments import first_lost_offsets
 from actors.machine_clock import Change, MachineClock
 from actors.node.contract import Node
 from actors.node.effects import (

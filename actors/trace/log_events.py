@@ -50,16 +50,41 @@ class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
     ph: int | None = None
 
 
-class LogStart(TraceEvent, frozen=True, tag="log.start"):
-    """A replica's log begins at ``new`` from now on. snapshot: a snapshot that ends there took the place of the whole
-    log, which is empty now; retention: what a snapshot that ends there stands for was dropped. ``ph``: prefix hash at
-    ``new``; ``epoch``: of the last record below it."""
+class LogRoll(TraceEvent, frozen=True, tag="log.roll"):
+    """A replica's log has a new active segment, which begins at ``base``."""
+
+    tp: str
+    base: int
+
+
+class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
+    """A replica's log begins at ``new`` from now on.
+
+    Of the metadata log: snapshot: a snapshot that ends there took the place of the whole log, which is empty now;
+    retention: what a snapshot that ends there stands for was dropped. Of other logs: retention-ms, retention-bytes:
+    segments were too old, or too many; delete-records: a client asked for it; leader: so does the leader's;
+    out-of-range, truncation: it is empty now, as the leader's log begins behind its end, or parts from it before its
+    beginning; load: where a process that starts has it, unless that is 0.
+
+    ``ph``: prefix hash at ``new``, None where that is no batch boundary, or it is not known; ``epoch``: of the last
+    record below it, likewise -1. ``high_watermark``: of this replica."""
 
     tp: str
     new: int
-    reason: Literal["snapshot", "retention"]
+    reason: Literal[
+        "snapshot",
+        "retention",
+        "retention-ms",
+        "retention-bytes",
+        "delete-records",
+        "leader",
+        "out-of-range",
+        "truncation",
+        "load",
+    ]
     epoch: int
     ph: int | None = None
+    high_watermark: int = -1
 
 
 class LogHw(TraceEvent, frozen=True, tag="log.hw"):
@@ -76,4 +101,4 @@ class LogHw(TraceEvent, frozen=True, tag="log.hw"):
     ph: int | None = None
 
 
-LogEvent = LogAppend | LogFlush | LogTrunc | LogStart | LogHw
+LogEvent = LogAppend | LogFlush | LogTrunc | LogRoll | LogStart | LogHw

@@ -11,6 +11,9 @@ GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 """Holds the states of transactions; the key is the transactional id."""
 
+INTERNAL_TOPICS = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
+"""Topics of Kafka's own, which are compacted."""
+
 
 def partition_for(turn: Turn, topic: str, key: str) -> str:
     """The partition of a coordinator's topic that holds a key. Until this broker knows the topic it goes by the number

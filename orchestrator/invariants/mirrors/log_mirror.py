@@ -90,10 +90,11 @@ class Replica(msgspec.Struct):
         self.log.cut(to)
         self.transactions.cut(to)
 
-    def undo_cut(self) -> None:
-        """The cut that was the last change of its log never took place."""
-        batches = list(self.log.cut_off)
-        self.log.undo_cut()
+    def undo_cut(self, to: int) -> None:
+        """The cut that was the last change of its log took place down to an end, and no further: some of its segments
+        were not removed."""
+        batches = [batch for batch in self.log.cut_off if batch.end <= to]
+        self.log.undo_cut(to)
         for batch in batches:
             if batch.control or batch.txn is not None:
                 self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
@@ -147,6 +148,9 @@ class Taint(msgspec.Struct, frozen=True):
 
 LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, NodeDown)
 """Types of the events that say what is in a log."""
+
+ANEW = ("snapshot", "out-of-range", "truncation")
+"""Reasons of a log's start for which all of it was given up."""
 
 LEADERSHIP: tuple[type[TraceEvent], ...] = (PartAssume, PartChange, PartRemove, RpcReply)
 """Types of the events that say who leads a partition, in which leader epoch a broker answers, and when it ends."""
@@ -411,11 +415,11 @@ class LogMirror(msgspec.Struct):
         replica.flushed = min(replica.flushed, to)
 
     def _start(self, node: str, body: LogStart) -> None:
-        """A snapshot took the place of a log: of what it stands for, all that is known is the prefix hash at its end.
-        What retention drops is still known here."""
-        if body.reason != "snapshot":
-            return
+        """A snapshot took the place of a log, or the log was given up and begins anew: of what is below, all that is
+        known is the prefix hash at its end. What retention drops is still known here."""
         replica = self.replica(node)
+        if body.reason not in ANEW and body.new <= replica.log.end:
+            return
         self._freeze(replica)
         ph = self.committed.ph_at(body.new) if body.ph is None else body.ph
         replica.log = Prefix(body.new, None if ph == NO_BOUNDARY else ph, [(body.epoch, body.new - 1)])
@@ -450,8 +454,8 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(event.node)
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
-            if log_end == replica.log.cut_from and log_end > replica.log.end:
-                replica.undo_cut()
+            if replica.log.end < log_end <= replica.log.cut_from:
+                replica.undo_cut(log_end)
         if log_end < replica.log.end:
             self._freeze(replica)
             replica.cut(log_end)

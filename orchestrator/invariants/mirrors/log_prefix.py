@@ -135,10 +135,11 @@ class Prefix(msgspec.Struct):
             self.floor, self.floor_ph = offset, None
             self.floor_epochs = [each for each in self.floor_epochs if each[1] < offset]
 
-    def undo_cut(self) -> None:
-        """The cut that was the last change never took place."""
+    def undo_cut(self, to: int) -> None:
+        """The cut that was the last change took place down to an end, and no further."""
         for batch in self.cut_off:
-            self.append(batch)
+            if batch.end <= to:
+                self.append(batch)
 
     def matches(self, offset: int, ph: int | None) -> bool | None:
         """Whether this log has the boundary ``offset`` with prefix hash ``ph``. None: forgotten, or not known."""

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from actors.broker.fetch import DelayedFetch
 from actors.broker.produce import DelayedProduce
+from actors.log.segments import parse_segment_file
 from actors.metadata.registrations import RECOVERING
 from actors.node.effects import Call
 from actors.node.error_responses import error_response
@@ -153,7 +154,7 @@ class Environment:
         return self.scene.told()
 
     def verb_damage(self, command: Command) -> str:
-        """damage orders-0/log batch=1 [missing]: a batch in a file is not what was written, or is not there."""
+        """damage FILE batch=1 [missing]: an entry of a file is not what was written, or is not there."""
         entries = self.scene.disk[command.words[0]]
         index = command.number("batch")
         if command.has("missing"):
@@ -163,7 +164,7 @@ class Environment:
         return ""
 
     def verb_copy(self, command: Command) -> str:
-        """copy orders-0/log bills-0/log: what is in a file is in another one, too, as a former process left it."""
+        """copy FILE FILE: what is in a file is in another one, too, as a former process left it."""
         self.scene.disk[command.words[1]] = list(self.scene.disk[command.words[0]])
         return ""
 
@@ -248,9 +249,9 @@ class Environment:
         return self.scene.told()
 
     def verb_files(self, command: Command) -> str:
-        """files: the logs on the disk, with their numbers of batches."""
-        logs = {name: entries for name, entries in self.scene.disk.items() if name.endswith("/log")}
-        return "\n".join(f"{name} {len(entries)}" for name, entries in sorted(logs.items()) if "cluster" not in name)
+        """files: the segments on the disk, with their numbers of entries."""
+        logs = {name: entries for name, entries in self.scene.disk.items() if parse_segment_file(name)}
+        return "\n".join(f"{name} {len(entries)}" for name, entries in sorted(logs.items()))
 
     def verb_create_topics(self, command: Command) -> str:
         """create-topics orders ... [v=7] on=a1: as for the controller."""
@@ -552,10 +553,10 @@ class Environment:
         return self.scene.told()
 
     def verb_fetched(self, command: Command) -> str:
-        """fetched [hw=0] [log-start=0] [batches=(0:5,1:2)] [diverging=(epoch,end)] [error=NAME] [session=7] [old]
-        [of=orders-0] | fetched nothing [session=7] | fetched top=NAME: the leader answers the broker's newest Fetch, or
-        its oldest: the first partition that it names, or another (batches are epoch:records), with nothing new, or with
-        an error of the whole."""
+        """fetched [hw=0] [log-start=0] [batches=(0:5,1:2)] [base=7] [ph=7] [diverging=(epoch,end)] [error=NAME]
+        [session=7] [old] [of=orders-0] | fetched nothing [session=7] | fetched top=NAME: the leader answers the
+        broker's newest Fetch, or its oldest: the first partition that it names, or another (batches are epoch:records),
+        with nothing new, or with an error of the whole."""
         call = self._held(Api.Fetch, command)
         request: Any = call.request
         top = KafkaError[command.text("top", "NONE")]
@@ -582,6 +583,7 @@ class Environment:
         data.error_code = KafkaError[command.text("error", "NONE")]
         data.high_watermark = command.number("hw", 0)
         data.log_start_offset = command.number("log-start", 0)
+        data.prefix_hash = command.number("ph", -1)
         if "diverging" in command.arguments:
             epoch, end_offset = command.numbers("diverging")
             data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)

@@ -8,6 +8,8 @@ from actors.trace.events import (
     IsrPropose,
     LogAppend,
     LogHw,
+    LogRoll,
+    LogStart,
     LogTrunc,
     PartAssume,
     RepFetch,
@@ -61,6 +63,10 @@ def describe_event(event: TraceEvent) -> str | None:
             return f"* {event.tp} append {event.base}-{event.last} epoch={event.batch_epoch} as {event.role}"
         case LogTrunc() if event.tp != "__cluster_metadata-0":
             return f"* {event.tp} truncate {event.was} to {event.to} ({event.reason})"
+        case LogRoll():
+            return f"* {event.tp} new segment at {event.base}"
+        case LogStart() if event.tp != "__cluster_metadata-0":
+            return f"* {event.tp} starts at {event.new} ({event.reason})"
         case LogHw() if event.tp != "__cluster_metadata-0":
             counted = f" counted={event.counted}" if event.counted else ""
             return f"* {event.tp} high watermark {event.new}{counted}"

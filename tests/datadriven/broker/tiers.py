@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from actors.broker.remote_log.segment_metadata import SegmentMetadata, SegmentState
 from actors.log.batch import Batch
 from actors.log.leader_epoch_cache import EpochEntry
-from actors.log.replica_log import LogBase
 from actors.log.segment_objects import IndexEntry
+from actors.log.segments import LogBase
 from actors.node.codec import encode
 from actors.node.effects import Call
 from actors.node.errors import KafkaError
@@ -66,8 +66,9 @@ class Tiers:
     def trimmed(self, scene: Scene, command: Command) -> str:
         """What the broker itself has begins at an offset, since the rest is copied."""
         log, to = scene.node.replicas.partitions[command.words[0]].log, command.number("to")
-        log.base = LogBase(to, log.ph_at(to), log.epochs.epoch_at(to - 1))
+        log.active.base = LogBase(to, log.ph_at(to), log.epochs.epoch_at(to - 1))
         log.batches = [batch for batch in log.batches if batch.base_offset >= to]
+        log.active.measure(log.batches)
         log.local_start_offset = to
         return ""
 

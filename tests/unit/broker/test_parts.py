@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.broker.broker_node import BrokerNode
-from actors.broker.replica_manager import parse_checkpoint, render_checkpoint
+from actors.broker.checkpoints import parse_checkpoint, render_checkpoint
 from actors.broker.request_channel import RequestChannel
 from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
@@ -122,7 +122,7 @@ def test_checkpoint_file() -> None:
 
 def test_high_watermarks_lie_on_batch_boundaries() -> None:
     """Shows that an offset inside a batch counts as the boundary below it, and one beyond the log as its end."""
-    log, step, files = ReplicaLog("t-0", "t-0/log"), Step(0), Files()
+    log, step, files = ReplicaLog("t-0"), Step(0), Files()
     for count in (3, 2):
         log.append_records(step, files, [LogRecord(0) for _ in range(count)], 0)
     assert [log.boundary_at_or_below(offset) for offset in (0, 2, 3, 4, 5, 9)] == [0, 0, 3, 3, 5, 5]

@@ -26,7 +26,7 @@ FOLLOWER = 2
 
 def leading() -> tuple[Partition, Turn]:
     """A leader of leader epoch 0 with three batches of one record, of which two are committed."""
-    log = ReplicaLog(TP, "orders-0/log")
+    log = ReplicaLog(TP)
     for number in range(END):
         log.append_records(Step(0), Files(), [LogRecord(0, f"a:{number}")], 0)
     log.high_watermark = WATERMARK

@@ -10,7 +10,9 @@ import pytest
 
 from actors.live.disk import Disk
 from actors.log.batch import LOG_APPEND_TIME, batch_size_bytes, extend_prefix_hash, payload_digest
-from actors.log.replica_log import ReplicaLog, load_log
+from actors.log.recovery import load_log, logs_on_disk
+from actors.log.replica_log import ReplicaLog
+from actors.log.segments import LogBase
 from actors.node.codec import encode
 from actors.node.effects import Write
 from actors.node.files import Files
@@ -22,7 +24,7 @@ from krift.v1.produce import ProduceRequest
 from krift.v1.records import Record, RecordBatch, RecordHeader
 from krift.v1.wire import from_protobuf, to_protobuf
 
-TP, FILE = "orders-0", "orders-0/log"
+TP = "orders-0"
 HEADERS = [
     RecordHeader("trace-id", b"\x01"),
     RecordHeader("empty", b""),
@@ -60,7 +62,7 @@ def test_records_arrive_as_they_were_sent(carried: Any, tmp_path: Path) -> None:
     """Shows that a null key is none that is empty, likewise values, that headers keep their order and their values, and
     that a batch stays transactional: from a producer to the leader's log and disk, to a follower's, and to whoever
     fetches; and that all logs have the same prefix hash."""
-    leader, step, files = ReplicaLog(TP, FILE), Step(0), Files()
+    leader, step, files = ReplicaLog(TP), Step(0), Files()
     sent = carried(produced(BATCH)).topic_data[0].partition_data[0].records
     assert sent == BATCH
     leader.append_as_leader(step, files, sent, 3)
@@ -69,7 +71,7 @@ def test_records_arrive_as_they_were_sent(carried: Any, tmp_path: Path) -> None:
 
     answer = carried(fetched([appended]))
     assert answer.responses[0].partitions[0].records == [appended]
-    follower = ReplicaLog(TP, FILE)
+    follower = ReplicaLog(TP)
     follower.append_as_follower(Step(0), Files(), answer.responses[0].partitions[0].records, 3)
     assert (follower.batches, follower.end_ph) == (leader.batches, leader.end_ph)
 
@@ -77,7 +79,7 @@ def test_records_arrive_as_they_were_sent(carried: Any, tmp_path: Path) -> None:
     disk.load()
     for number, each in enumerate((each for each in step.effects if isinstance(each, Write)), 1):
         disk.write(each.file, number, each.operation)
-    again = load_log(TP, FILE, Disk(tmp_path).load()[FILE])
+    again = load_log(Step(0), TP, logs_on_disk(Disk(tmp_path).load())[TP], LogBase())
     assert (again.batches, again.end_ph) == (leader.batches, leader.end_ph)
 
 
@@ -87,7 +89,7 @@ def test_control_batches_and_types_of_timestamps_arrive(carried: Any) -> None:
     batch = msgspec.structs.replace(
         BATCH, is_control=True, timestamp_type=LOG_APPEND_TIME, base_sequence=-1, partition_leader_epoch=3
     )
-    follower = ReplicaLog(TP, FILE)
+    follower = ReplicaLog(TP)
     follower.append_as_follower(Step(0), Files(), carried(fetched([batch])).responses[0].partitions[0].records, 3)
     kept = follower.batches[0]
     assert (kept.is_control, kept.is_transactional, kept.timestamp_type) == (True, True, LOG_APPEND_TIME)

@@ -1,7 +1,9 @@
 """The replica's log: idempotent appends, reading, truncation, prefix hashes."""
 
 from actors.log.batch import LogRecord
-from actors.log.replica_log import ReplicaLog, load_log
+from actors.log.recovery import load_log
+from actors.log.replica_log import ReplicaLog
+from actors.log.segments import LogBase
 from actors.node.effects import Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
@@ -19,7 +21,7 @@ def producer_batch(sequence: int, *uids: str, epoch: int = 0, producer_id: int =
 
 
 def new_log() -> tuple[ReplicaLog, Step, Files]:
-    return ReplicaLog("orders-0", "orders-0/log"), Step(0), Files()
+    return ReplicaLog("orders-0"), Step(0), Files()
 
 
 def test_an_exact_duplicate_is_answered_with_its_old_offsets() -> None:
@@ -76,7 +78,7 @@ def test_a_batch_of_a_later_epoch_is_not_appended() -> None:
     leader, step, files = new_log()
     for epoch in (3, 4, 5):
         leader.append_records(step, files, [LogRecord(0, f"u{epoch}")], epoch)
-    follower = ReplicaLog("orders-0", "orders-0/log")
+    follower = ReplicaLog("orders-0")
     sent = [batch.to_message() for batch in leader.read(0, 3, 1000)]
     assert follower.append_as_follower(step, files, sent, 4) == 2
     assert follower.end_ph == leader.ph_at(2)
@@ -100,6 +102,6 @@ def test_a_log_read_back_from_its_file_is_the_same_log() -> None:
     log.append_as_leader(step, files, producer_batch(0, "a", "b"), 0)
     log.append_as_leader(step, files, producer_batch(2, "c"), 3)
     entries = [e for w in step.effects if isinstance(w, Write) for e in getattr(w.operation, "entries", [])]
-    again = load_log("orders-0", "orders-0/log", entries)
+    again = load_log(Step(0), "orders-0", {log.active.file: entries}, LogBase())
     assert again == log
     assert any(isinstance(effect, Record) for effect in step.effects)

@@ -6,7 +6,9 @@ import pytest
 
 from actors.log.control_records import ControlRecordType, EndTxnMarker
 from actors.log.producer_state import PRODUCER_EPOCH_MAX, TransactionVersion
-from actors.log.replica_log import AppendResult, ReplicaLog, load_log
+from actors.log.recovery import load_log
+from actors.log.replica_log import AppendResult, ReplicaLog
+from actors.log.segments import LogBase
 from actors.log.transaction_index import AbortedTxn
 from actors.node.codec import encode
 from actors.node.errors import KafkaError
@@ -21,7 +23,7 @@ class Log:
     """A leader's log that transactions are written to; offsets count records."""
 
     def __init__(self, version: TransactionVersion = 0) -> None:
-        self.log, self.step, self.files = ReplicaLog("orders-0", "orders-0/log"), Step(0), Files()
+        self.log, self.step, self.files = ReplicaLog("orders-0"), Step(0), Files()
         self.version = version
         self.next: dict[tuple[int, int], int] = {}
 
@@ -121,7 +123,8 @@ def test_a_log_that_is_loaded_knows_its_transactions() -> None:
     log.writes(1, 2)
     log.ends(1, ABORT, coordinator_epoch=3)
     log.writes(2, 2)
-    again = load_log("orders-0", "orders-0/log", [encode(batch) for batch in log.log.batches])
+    entries = [encode(batch) for batch in log.log.batches]
+    again = load_log(log.step, "orders-0", {log.log.active.file: entries}, LogBase())
     assert again.aborted == log.log.aborted
     assert again.producers.entries == log.log.producers.entries
     assert again.producers.ongoing == log.log.producers.ongoing

@@ -1,0 +1,78 @@
+"""The logs of a broker as a whole: how they are read at its start, what is deleted of them, and the checkpoint of where
+they begin (``LogManager.scala``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.broker.checkpoints import parse_starts, render_starts
+from actors.broker.coordinator_common.partitions import INTERNAL_TOPICS
+from actors.broker.turn import Turn
+from actors.log.recovery import load_log, logs_on_disk, recover_log
+from actors.log.replica_log import ReplicaLog
+from actors.log.retention import delete_old_segments
+from actors.log.segments import LogBase
+from actors.node.component import Component
+from actors.node.events import DiskImage
+
+START_CHECKPOINT_FILE = "log-start-offset-checkpoint"
+RETENTION = "kafka-log-retention"
+START_CHECKPOINT = "kafka-log-start-offset-checkpoint"
+
+
+class LogManager(msgspec.Struct):
+    """``checkpointed``: content of the checkpoint file."""
+
+    checkpointed: bytes = b""
+
+    def load(self, turn: Turn, disk: DiskImage, *, clean: bool) -> list[ReplicaLog]:
+        """Read the logs, and unless the last incarnation ended well recover them. Each begins at its checkpoint, or
+        with its first segment if that is later."""
+        self.checkpointed = (disk.get(START_CHECKPOINT_FILE) or [b""])[0]
+        starts, logs = parse_starts(self.checkpointed), list[ReplicaLog]()
+        for tp, files in logs_on_disk(disk).items():
+            start = starts.get(tp, LogBase())
+            if clean:
+                logs.append(load_log(turn.step, tp, files, start))
+            else:
+                logs.append(recover_log(turn.step, turn.files, tp, files, start))
+        turn.step.set_timer(RETENTION, turn.settings.log_initial_task_delay_ms)
+        turn.step.set_timer(START_CHECKPOINT, turn.settings.log_initial_task_delay_ms)
+        return logs
+
+    def on_retention_timer(self, turn: Turn) -> None:
+        """Every log.retention.check.interval.ms: delete what need not be retained. Internal topics are compacted."""
+        turn.step.set_timer(RETENTION, turn.settings.log_retention_check_interval_ms)
+        for partition in turn.replicas.partitions.values():
+            if partition.role is not None and partition.topic not in INTERNAL_TOPICS:
+                delete_old_segments(turn.step, turn.files, partition.log)
+
+    def on_checkpoint_timer(self, turn: Turn) -> None:
+        """Every log.flush.start.offset.checkpoint.interval.ms."""
+        turn.step.set_timer(START_CHECKPOINT, turn.settings.log_start_checkpoint_interval_ms)
+        self.checkpoint(turn)
+
+    def checkpoint(self, turn: Turn) -> None:
+        """Write where logs begin, of those that begin within a segment, if that changed
+        (``LogManager.checkpointLogStartOffsets``)."""
+        starts: dict[str, LogBase] = {}
+        for partition in turn.replicas.partitions.values():
+            log = partition.log
+            if log.start_offset > log.base.offset:
+                below = log.boundary_at_or_below(log.start_offset)
+                starts[partition.key] = LogBase(log.start_offset, log.ph_at(below))
+        if not starts and not self.checkpointed:
+            return
+        content = render_starts(starts)
+        if content != self.checkpointed:
+            self.checkpointed = content
+            turn.files.replace(turn.step, START_CHECKPOINT_FILE, content)
+            turn.files.sync(turn.step, START_CHECKPOINT_FILE)
+
+
+COMPONENT: Component[LogManager, Turn] = Component(
+    timers={
+        RETENTION: lambda logs, turn, _: logs.on_retention_timer(turn),
+        START_CHECKPOINT: lambda logs, turn, _: logs.on_checkpoint_timer(turn),
+    },
+)
