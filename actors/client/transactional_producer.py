@@ -30,8 +30,9 @@ class TransactionalProducerNode(ProducerNode):
     after one that leaves it no producer it closes that and makes a new one a second later. What it would have
     sent while it waited for its producer is not made up for beyond a second.
 
-    "stop" commits what is open, and is completed with {"sent", "acked", "committed", "aborted", "closed"}: records,
-    records that returned ok, transactions that it ended so, and producers that it had to close.
+    "stop" commits what is open, or closes a producer that waits for its id, and is completed with {"sent", "acked",
+    "committed", "aborted", "closed"}: records, records that returned ok, transactions that it ended so, and producers
+    that it had to close.
     """
 
     session: TransactionalSession = msgspec.field(default_factory=TransactionalSession)
@@ -118,6 +119,8 @@ class TransactionalProducerNode(ProducerNode):
     def _end(self, step: Step) -> None:
         super()._end(step)
         self.session.end_work(step)
+        if self.session.phase == "starting":
+            self.session.give_up_init(step, self)
 
     def _stopped(self, step: Step) -> dict[str, int] | None:
         if self.session.phase not in ("ready", "closed"):

@@ -236,6 +236,12 @@ class TransactionalSession(msgspec.Struct):
         step.record(InitReturn(self.operation, "ok", 0, tid, manager.producer_id, manager.epoch))
         self.phase = "ready"
 
+    def give_up_init(self, step: Step, node: TransactionalNode) -> None:
+        """The application is to stop: it closes the producer that initializes its transactions, and makes no other."""
+        step.record(InitReturn(self.operation, "unknown", KafkaError.UNKNOWN_SERVER_ERROR, self.transactional_id))
+        self.close(step, node)
+        step.cancel_timer(RESTART)
+
     def _offsets_over(self, step: Step, error: int) -> None:
         assert self.group is not None
         outcome: Outcome = "unknown" if error else "ok"
