@@ -58,6 +58,7 @@ Status = Literal[
     "did not converge",
     "did not drain",
     "interrupted",
+    "stopped at a violation",
 ]
 
 CONSUMERS = ("consumer", "group-consumer", "mirror", "processor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
@@ -11,6 +12,8 @@ from actors.control import AnyAction, Watch
 from chaos.conductor import Progress, ScenarioConductor
 from chaos.injector import Injector
 from chaos.rounds import Round, Rounds
+
+Halted = Literal["interrupted", "stopped at a violation"]
 
 Begun = Callable[[Round], None]
 """Is told of a round that begins."""
@@ -37,11 +40,28 @@ class SoakConductor(ScenarioConductor):
         self._calm_until_us = -1
         self._begun_round = begun
         self._asked_to_end = False
+        self._halted: tuple[Halted, str] | None = None
         self._inject(self.round)
 
     def end_early(self) -> None:
         """Begin no other round: heal, and come to the end as if the time were over."""
         self._asked_to_end = True
+
+    def halt(self, status: Halted, detail: str) -> None:
+        """Be over at once: faults are ended, and nothing is healed."""
+        self._halted = (status, detail)
+
+    @property
+    def finished(self) -> bool:
+        """As of a run."""
+        return self._halted is not None or super().finished
+
+    def end(self, now_us: int) -> list[AnyAction]:
+        """As of a run."""
+        actions = super().end(now_us)
+        if self._halted is not None:
+            self.status, self.detail = self._halted
+        return actions
 
     def _inject(self, round_: Round) -> None:
         before = self.injector

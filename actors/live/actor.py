@@ -9,7 +9,7 @@ import os
 import signal
 from typing import Any
 
-from actors.control import AnyRule, ClockSkew
+from actors.control import AnyRule, Barrier, ClockSkew
 from actors.live.runtime import LiveRuntime
 from actors.live.setup import Control, Opened, Report, Setup
 
@@ -48,6 +48,10 @@ class NodeActor:
     async def meet(self, addresses: dict[str, str], control: Control) -> Control:
         """As ``LiveRuntime.meet``."""
         return self._runtime.meet(addresses, control)
+
+    async def watch(self, barriers: list[Barrier], control: Control) -> Control:
+        """As ``LiveRuntime.watch``."""
+        return self._runtime.watch(barriers, control)
 
     async def install(self, rule: AnyRule, control: Control) -> Control:
         """As ``LiveRuntime.install``."""

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -125,6 +126,26 @@ class HostAgent:
         self._actors[spec.name] = actor
         self._processes[spec.name] = Process(opened.pid, _born(opened.pid))
         return actor, incarnation, f"{self._setup.host}:{opened.port}" if opened.port else ""
+
+    async def watch(self, barriers: list[Barrier]) -> None:
+        """Nodes that are started from now on stop at these events."""
+        self._setup = msgspec.structs.replace(self._setup, barriers=barriers)
+
+    async def drop(self, paths: list[str]) -> None:
+        """Delete what was fetched."""
+        for path in paths:
+            full = (self._root / path).resolve()
+            assert full.is_relative_to(self._root.resolve()), path
+            full.unlink(missing_ok=True)
+
+    async def expire(self, keep_s: float) -> None:
+        """Delete the journals of incarnations that are gone for so long."""
+        before_s = time.time() - keep_s
+        for path in (self._root / "journals").glob(f"*/*{JOURNAL_SUFFIX}"):
+            name = path.parent.name.removeprefix("node=")
+            incarnation = int(path.name.partition("-")[0])
+            if incarnation < self._incarnations.get(name, 0) and path.stat().st_mtime < before_s:
+                path.unlink(missing_ok=True)
 
     def _disk(self, name: str) -> Path:
         return self._scratch / "disks" / name

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.config import setting
-from actors.control import WATCHED, AnyRule, ClockSkew, DiskRule, Predicate, leaks
+from actors.control import WATCHED, AnyRule, Barrier, ClockSkew, DiskRule, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.leftovers import leftovers
 from actors.live.channel import Connections
@@ -75,7 +75,6 @@ from actors.trace.events import (
     NodeUp,
     OpReturn,
     Stall,
-    Stamped,
     StoreRuleChange,
     Tick,
 )
@@ -119,7 +118,6 @@ class LiveRuntime:
         self._ticket = 0
         self._seen_ok = False
         self._choices = self._draws("choices")
-        self._matches: Callable[[Predicate, Stamped], bool] | None = None
         self._syncs: ThreadPoolExecutor | None = None
         self._points = CrashPoints()
         self._stalls = StallWatch(self._on_stall)
@@ -143,7 +141,6 @@ class LiveRuntime:
         self._loop = asyncio.get_running_loop()
         self._node: Node = load(setup.factory)(setup.spec.role)
         self._barriers = setup.barriers
-        self._matches = load(setup.matcher)
         self._disk = self._open_disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
         self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
@@ -229,6 +226,12 @@ class LiveRuntime:
         """Where nodes listen now; connections that are open stay as they are."""
         self._merge(control)
         self._addresses.update(addresses)
+        return self._control()
+
+    def watch(self, barriers: list[Barrier], control: Control) -> Control:
+        """Stop at these events from now on, in place of those before."""
+        self._merge(control)
+        self._barriers = barriers
         return self._control()
 
     def install(self, rule: AnyRule, control: Control) -> Control:
@@ -577,13 +580,11 @@ class LiveRuntime:
         event = self._stamper.stamp(body, at_us, cause, req)
         if not is_lost(self.setup.spec.defects, event.seq):
             self._trace.add(encode_line(event))
-        if self._matches is not None:
-            for barrier in self._barriers:
-                if self._matches(barrier.predicate, event):
-                    self._trace.flush(self._clock.physical_us())
-                    self._ticket += 1
-                    self._report(Matched(self._ticket, event))
-                    return True
+        if any(load(self.setup.matcher)(barrier.predicate, event) for barrier in self._barriers):
+            self._trace.flush(self._clock.physical_us())
+            self._ticket += 1
+            self._report(Matched(self._ticket, event))
+            return True
         if event.type in WATCHED or self._is_first_ok(body):
             self._trace.flush(self._clock.physical_us())
             self._report(Watched(event))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,7 @@ class Setup(msgspec.Struct, frozen=True):
     certificates: str = ""
 
 
+@cache
 def load(path: str) -> Any:
     """What ``module:name`` names."""
     module, _, name = path.partition(":")

@@ -16,6 +16,7 @@ from chaos.scenario.durations import Malformed, format_duration, parse_duration_
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, runs_option
 from orchestrator.cli.status_line import StatusLine
+from orchestrator.cli.where import Where, where_options
 from orchestrator.driving import is_held
 from orchestrator.report.console import page
 from orchestrator.report.text import print_verdict
@@ -80,7 +81,13 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
 @command.command("start")
 @click.argument("scenario")
 @click.option("--duration", callback=_duration(1_000_000), default="24h", show_default=True, help="How long.")
-@click.option("--runtime", type=click.Choice(["sim"]), default="sim", show_default=True, help="sim: virtual time.")
+@click.option(
+    "--runtime",
+    type=click.Choice(["live", "sim"]),
+    default="sim",
+    show_default=True,
+    help="live: Ray actors that speak gRPC; sim: virtual time, in this process.",
+)
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=1, show_default=True, help="Seed of all draws.")
 @click.option("--variant", default="", metavar="NAME", help="This variant of the scenario.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a value, as of krift run.")
@@ -113,6 +120,7 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     show_default=True,
     help="How often what the checks know is put aside.",
 )
+@where_options
 @runs_option
 @_showing
 def start(
@@ -129,7 +137,12 @@ def start(
 ) -> int:
     """Begin a soak of SCENARIO: a nemesis, which draws another schedule for each round, or a scenario, whose schedule
     is repeated."""
+    where = Where(*(options.pop(name) for name in ("cluster", "master", "tls", "insecure")))
     mistakes = Mistakes()
+    where.check(options["runtime"], mistakes)
+    if where.spark_master:
+        problem, expected = "a soak checks in a Spark of its own", "local, or the address of a Ray cluster"
+        mistakes.add([Mistake("--cluster spark", 0, "", problem, expected)])
     given = Options((variant,) if variant else (), seed, [settings], defects)
     source = find_checked(scenario, given, mistakes)
     place = None if metrics is None else mistakes.attempt(lambda: parse_place(metrics))
@@ -156,6 +169,10 @@ def start(
         checkpoint_us=options["checkpoint"],
         on_violation=options["on_violation"],
         started=utc_now(),
+        cluster=where.words,
+        address=where.address,
+        tls=where.tls,
+        insecure=where.insecure,
     )
     soak = begin(out, asked, rounds)
     return _carry_on(soak, rounds, place, as_json, quiet)

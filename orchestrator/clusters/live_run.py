@@ -35,6 +35,7 @@ from actors.control import (
     Resume,
     SkewClock,
     SlowDisk,
+    Watch,
 )
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
 from actors.live.writer import ChunkWriter
@@ -248,6 +249,10 @@ class LiveRun:
             match action:
                 case RecordEvent(event):
                     self._record(event)
+                case Watch(barriers):
+                    await asyncio.gather(*(agent.watch.remote(barriers) for agent in self._agents))
+                    up = [node for node in self._nodes.values() if node.up]
+                    await asyncio.gather(*(self._call(node, "watch", barriers) for node in up))
                 case InstallRule(rule) | SlowDisk(rule) | DegradeStore(rule):
                     self._rules[rule.id] = rule
                     await self._tell_all(rule, "install", rule)

@@ -57,6 +57,8 @@ class LocalRayCluster:
         self._matcher = matcher
         self._tls = tls
         self._insecure = insecure
+        self.keep_s: float | None = None
+        """Of a soak: how long journals stay, as its runs are judged while they go on."""
 
     def __enter__(self) -> LocalRayCluster:
         os.environ.update(_ENVIRONMENT)
@@ -136,13 +138,20 @@ class LocalRayCluster:
     ) -> RunOutcome:
         from orchestrator.clusters.agents import close_agents, secure_agents, start_agents
         from orchestrator.clusters.live_run import LiveRun
+        from orchestrator.clusters.soak_run import SoakRun
 
         here = self.places()
         homes = distributed(order.plan.names, here)
         tls = tls_for(self._tls, (place.host for place in here), self._insecure)
         directory = self.shared_directory(order)
         agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
-        run = LiveRun(order, conductor, agents, homes, progress, say)
+        run = (
+            LiveRun(order, conductor, agents, homes, progress, say)
+            if self.keep_s is None
+            else SoakRun(
+                order, conductor, agents, homes, progress, say, keep_s=self.keep_s, shared=directory is not None
+            )
+        )
         loop = asyncio.get_running_loop()
         try:
             await secure_agents(agents, homes, tls, order.run)

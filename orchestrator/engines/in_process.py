@@ -252,7 +252,7 @@ class InProcessEngine:
         self._first.setdefault(finding.invariant, self._last.wall)
         if not finding.rule:
             self._first_unknown.setdefault(finding.invariant, self._last.wall)
-        self.tell(msgspec.structs.replace(finding, at_us=self._last.wall) if finding.at_us < 0 else finding)
+        self.tell(finding)
 
     def saved(self) -> bytes:
         """All that it knows, for ``load``."""

@@ -6,6 +6,8 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from actors.trace.events import Stamped, TraceEvent
 from orchestrator.engines.saved import SavedCell, SavedGroup, load_state, save_state
 from orchestrator.invariants.folds.conclusion import KeyResult, count
@@ -65,7 +67,8 @@ class Cell:
                 assert type(emission) is Finding
                 count(self.results[emission.invariant], emission, at_us)
                 if emission.status == "violated":
-                    self.tell(emission)
+                    when = at_us if emission.at_us < 0 else emission.at_us
+                    self.tell(msgspec.structs.replace(emission, at_us=when))
 
     def hear(self, event: Stamped) -> None:
         """Take news of the whole run, if the fold wants to know."""

@@ -151,6 +151,13 @@ def results(spark: SparkSession, checkpoint: Path, only: Collection[str] | None 
     return conclude(invariants_of(folds(chosen)), results_of(closed.collect()), profile)
 
 
+def states(spark: SparkSession, checkpoint: Path, only: Collection[str] | None = None) -> Iterator[bytes]:
+    """What each shard knows, as bytes of a ``SavedShard``."""
+    state = _state(spark, checkpoint, _chosen(only))
+    for row in () if state is None else state.select("shard").toLocalIterator():
+        yield bytes(row["shard"])
+
+
 def _chosen(only: Collection[str] | None) -> list[str] | None:
     chosen = None if only is None else sorted(only)
     folds(chosen)

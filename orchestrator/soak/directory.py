@@ -33,7 +33,8 @@ OnViolation = Literal["continue", "stop"]
 class Asked(msgspec.Struct, kw_only=True, frozen=True):
     """What was asked for: ``soak.json``. word: the scenario or nemesis. Times are microseconds of the run's own time.
     keep_us: how far back checked events are kept; checkpoint_us: how often what the checks know is put aside.
-    evidence_max: how many findings get their evidence."""
+    evidence_max: how many findings get their evidence. cluster: the options of where it runs, as they were given;
+    address, tls, insecure: what they mean (``orchestrator.runner.Settings``)."""
 
     schema: Literal["krift-soak/v1"] = SOAK_SCHEMA
     krift: str
@@ -52,6 +53,9 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True):
     evidence_max: int = 50
     started: str
     cluster: str = ""
+    address: str = ""
+    tls: str | None = None
+    insecure: bool = False
 
     @property
     def command(self) -> str:
@@ -85,7 +89,8 @@ class Status(msgspec.Struct, kw_only=True):
     """Where a soak stands: ``status.json``. state: running, or how it ended. time_us: since time 0, of duration_us.
     faults: kind -> how many took effect. findings: invariant -> how many, those of Kafka's own apart under ``known``.
     checked_us: the trace's clock at the last checkpoint. state_bytes: what the checks know, encoded. memory_bytes: of
-    the process that checks. disk_bytes: of the soak's directory. restarts: how often it was resumed."""
+    this process. disk_bytes: of the soak's directory. restarts: how often it was resumed; checker_restarts: how often
+    the checks of a live soak were started again."""
 
     schema: Literal["krift-soak-status/v1"] = STATUS_SCHEMA
     soak: str
@@ -106,6 +111,7 @@ class Status(msgspec.Struct, kw_only=True):
     memory_bytes: int = 0
     disk_bytes: int = 0
     restarts: int = 0
+    checker_restarts: int = 0
     started: str = ""
     updated: str = ""
     wall_s: float = 0.0

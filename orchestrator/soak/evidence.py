@@ -5,9 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
+import msgspec
+
+from actors.live.journal_writer import SUFFIX as JOURNALS
 from actors.sim.digest import TraceDigest
-from actors.trace.events import CtlPhase, Stamped
-from chaos.rounds import Round
+from actors.trace.events import CtlFault, CtlPhase, Stamped
+from chaos.rounds import Round, Rounds
 from orchestrator.files import write_text
 from orchestrator.run_dir import Manifest, RunDir, utc_now, write_json
 from orchestrator.soak.directory import Asked, EvidenceFile, Found, SoakDir
@@ -18,6 +21,32 @@ BEFORE_US = 120_000_000
 """How far back the events around a finding go, as far as they are there."""
 AFTER_US = 5_000_000
 """How long after it."""
+
+
+def freeze_live(soak: SoakDir, asked: Asked, found: Found, rounds: Rounds, events: Iterable[Stamped]) -> RunDir:
+    """The same of a live soak, with the journals of the nodes as far as they are there. The events tell which round it
+    was."""
+    kept = list(events)
+    number = round_at(kept, found.at_us)
+    found = msgspec.structs.replace(found, round=number)
+    directory = freeze(soak, asked, found, rounds.round(number), enumerate(kept))
+    since_s = window(found)[0] / 1e6
+    for path in soak.run.journals.glob(f"*/*{JOURNALS}"):
+        if path.stat().st_mtime >= since_s:
+            target = directory.journals / path.parent.name / path.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+    return directory
+
+
+def round_at(events: Iterable[Stamped], at_us: int) -> int:
+    """The round that went on at a time: faults have it in their names."""
+    number = 0
+    for event in events:
+        if event.wall <= at_us and type(event.body) is CtlFault and event.body.fault.startswith("r"):
+            text = event.body.fault[1:].partition(".")[0]
+            number = int(text) if text.isdigit() else number
+    return number
 
 
 def window(found: Found) -> tuple[int, int]:

@@ -49,6 +49,13 @@ METRICS = (
     Metric("krift_soak_memory_bytes", "gauge", "Memory of the driver.", "", _one(lambda s: s.memory_bytes)),
     Metric("krift_soak_disk_bytes", "gauge", "Disk that the soak takes.", "", _one(lambda s: s.disk_bytes)),
     Metric("krift_soak_restarts_total", "counter", "How often it was resumed.", "", _one(lambda s: s.restarts)),
+    Metric(
+        "krift_soak_checker_restarts_total",
+        "counter",
+        "How often the checks of a live soak were started again.",
+        "",
+        _one(lambda s: s.checker_restarts),
+    ),
 )
 
 
@@ -63,7 +70,7 @@ def _lines(metric: Metric, status: Status) -> Iterable[str]:
     for value, number in metric.values(status).items():
         labels = {"scenario": status.scenario, "runtime": status.runtime, **({metric.label: value} if value else {})}
         text = ",".join(f'{name}="{_escaped(each)}"' for name, each in labels.items())
-        yield f"{metric.name}{{{text}}} {float(number):g}"
+        yield f"{metric.name}{{{text}}} {float(number):.15g}"
 
 
 def _escaped(text: str) -> str:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-import msgspec
-
 from actors.sim.digest import TraceDigest
 from actors.sim.world import World
 from actors.trace.events import Rpc, Stamped
@@ -22,32 +20,22 @@ from chaos.soak import SoakConductor
 from orchestrator.checked import Checked
 from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.engines.in_process import InProcessEngine, OtherState
-from orchestrator.files import write_text
 from orchestrator.interrupts import Interrupts
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.soak.checkpoints import Checkpoint, Checkpoints
 from orchestrator.soak.directory import Asked, Found, SoakDir
 from orchestrator.soak.evidence import freeze, window
 from orchestrator.soak.ledger import Ledger
+from orchestrator.soak.outcome import ROUNDS_KEPT, STOPPED, Ended, keep_round
 from orchestrator.soak.standing import Standing
 from orchestrator.soak.trace_store import TraceStore
 
-ROUNDS_KEPT = 50
 SHOWN_EVERY = 2000
 """Events between two looks at the time."""
 SHOWN_S = 1.0
 
 Tell = Callable[[Found], None]
 Observer = Callable[[Stamped], None]
-
-
-class Ended(msgspec.Struct, frozen=True):
-    """How a soak ended, and what its trace says. status, detail: as in a manifest, or "stopped at a violation"."""
-
-    status: str
-    detail: str
-    checked: Checked
-    duration_us: int
 
 
 class SimSoak:
@@ -142,9 +130,7 @@ class SimSoak:
         self._known[round_.number] = round_
         for number in sorted(self._known)[:-ROUNDS_KEPT]:
             del self._known[number]
-            (self._soak.rounds / f"round-{number:06}.yaml").unlink(missing_ok=True)
-        self._soak.rounds.mkdir(exist_ok=True)
-        write_text(self._soak.rounds / f"round-{round_.number:06}.yaml", round_.plan.yaml())
+        keep_round(self._soak, round_)
 
     def _take(self, event: Stamped) -> None:
         if self._status == "killed":
@@ -227,5 +213,4 @@ class SimSoak:
         self._standing.take(self.conductor, self._ledger, self._events, what)
 
 
-STOPPED = "stopped at a violation"
 _NEVER_US = 1 << 60

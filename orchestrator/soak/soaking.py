@@ -16,7 +16,8 @@ from orchestrator.files import write_text
 from orchestrator.run_dir import Manifest, create_run_dir, utc_now, wrong
 from orchestrator.runner import keep_verdict
 from orchestrator.soak.directory import Asked, Found, SoakDir, Status
-from orchestrator.soak.sim import STOPPED, Ended, SimSoak
+from orchestrator.soak.outcome import STOPPED, Ended
+from orchestrator.soak.sim import SimSoak
 from orchestrator.soak.standing import Standing
 from orchestrator.verdict import Verdict, exit_code
 from orchestrator.version import __version__
@@ -88,6 +89,12 @@ def carry_on(soak: SoakDir, tell: Callable[[Found], None], standing: Standing) -
 
 
 def _run(soak: SoakDir, asked: Asked, rounds: Rounds, tell: Callable[[Found], None], standing: Standing) -> Ended:
+    if asked.runtime == "live":
+        from orchestrator.soak.live import LiveSoak, check_what_is_left
+
+        if standing.status.restarts:
+            return check_what_is_left(soak, asked, rounds, tell, standing)
+        return LiveSoak(soak, asked, rounds, tell, standing).run()
     return SimSoak(soak, asked, rounds, standing, tell).run()
 
 

@@ -51,7 +51,7 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
         f"states      {_bytes(status.state_bytes)}",
         f"memory      {_bytes(status.memory_bytes)}",
         f"disk        {_bytes(status.disk_bytes)}",
-        f"restarts    {status.restarts}",
+        f"restarts    {status.restarts}, of the checks {status.checker_restarts}",
         f"updated     {status.updated}",
     ]
     lines += [f"  {line(found)}" for found in findings[-SHOWN:]]

@@ -37,14 +37,19 @@ def close_open_chunks(directory: Path) -> int:
     """Give open chunks their final name, without a torn last line; returns how many were torn. For after the run."""
     torn = 0
     for path in sorted((directory / LOGS).glob(f"*/*{OPEN}")):
-        data = path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            torn += 1
-            with path.open("r+b") as file:
-                file.truncate(whole)
-        path.rename(path.with_suffix(CLOSED))
+        torn += _close(path)
     return torn
+
+
+def _close(path: Path) -> bool:
+    """Whether the last line was torn."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        with path.open("r+b") as file:
+            file.truncate(whole)
+    path.rename(path.with_suffix(CLOSED))
+    return whole < len(data)
 
 
 def chunk_order(path: Path) -> tuple[int, int]:
@@ -53,13 +58,13 @@ def chunk_order(path: Path) -> tuple[int, int]:
     return int(incarnation), int(number)
 
 
-def incarnations(directory: Path) -> dict[tuple[str, int], list[Path]]:
-    """The closed chunks of each (node, incarnation), in order."""
+def incarnations(directory: Path, node: str = "*") -> dict[tuple[str, int], list[Path]]:
+    """The closed chunks of each (node, incarnation), in order; of one node alone, if it is named."""
     found: dict[tuple[str, int], list[Path]] = {}
-    for folder in sorted((directory / LOGS).glob("node=*")):
+    for folder in sorted((directory / LOGS).glob(f"node={node}")):
         for path in sorted(folder.glob(f"*{CLOSED}"), key=chunk_order):
-            node = folder.name.removeprefix("node=")
-            found.setdefault((node, chunk_order(path)[0]), []).append(path)
+            name = folder.name.removeprefix("node=")
+            found.setdefault((name, chunk_order(path)[0]), []).append(path)
     return found
 
 
@@ -77,6 +82,19 @@ def bury_the_killed(directory: Path, driver: str, ends: Mapping[str, NodeDown]) 
         (chunks[-1].parent / f"{incarnation}-{number}{CLOSED}").write_bytes(encode_line(down))
         buried.append(f"{node}/{incarnation}")
     return buried
+
+
+def bury(directory: Path, node: str, incarnation: int, end: NodeDown) -> None:
+    """The same for one incarnation, as soon as it is dead. Its last line may be torn."""
+    for path in (directory / LOGS / f"node={node}").glob(f"{incarnation}-*{OPEN}"):
+        _close(path)
+    chunks = incarnations(directory, node).get((node, incarnation), [])
+    last = last_line(chunks)
+    if last is None or last.type == "node.down":
+        return
+    down = Stamped(last.run, node, incarnation, last.seq + 1, last.wall, last.logical + 1, "", "", end)
+    number = chunk_order(chunks[-1])[1] + 1
+    (chunks[-1].parent / f"{incarnation}-{number}{CLOSED}").write_bytes(encode_line(down))
 
 
 def last_line(chunks: list[Path]) -> Line | None:

@@ -18,7 +18,8 @@ from orchestrator.run_dir import RunDir
 from orchestrator.soak.again import repeat_evidence
 from orchestrator.soak.directory import Asked, Found, SoakDir
 from orchestrator.soak.ledger import Ledger
-from orchestrator.soak.sim import STOPPED, Ended, SimSoak
+from orchestrator.soak.outcome import STOPPED, Ended
+from orchestrator.soak.sim import SimSoak
 from orchestrator.soak.soaking import begin, new_standing
 from orchestrator.trace.read import trace_of
 from orchestrator.version import __version__
@@ -83,7 +84,8 @@ def test_a_soak_finds_what_batch_finds(tmp_path: Path) -> None:
     killed."""
     order = asked("replication", 25, defects=[DEFECT])
     killed = Soaked(tmp_path / "killed", order)
-    assert killed.run(events_max=9_000).status == "killed"
+    cut_off = killed.run(events_max=9_000)
+    assert cut_off.status == "killed", cut_off.detail
     assert list(killed.directory.checkpoints.glob("*.bin"))
     ended = killed.run()
     assert ended.status == "completed"
