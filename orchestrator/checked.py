@@ -11,16 +11,17 @@ from actors.trace.events import Rpc, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.injector import FaultOutcome
 from chaos.must_happen import Sightings
-from chaos.plan import Plan
+from chaos.plan import At, Plan, Seen
 from orchestrator.clusters.base import RunOutcome
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.report.losses import ACKNOWLEDGED, LOSSES, loss_moments
 from orchestrator.report.rules import because
 from orchestrator.setting import setting_of
 from orchestrator.story.chronicle import Chronicle
 from orchestrator.story.moments import Break
-from orchestrator.verdict import InvariantVerdict, RunFacts, Verdict, judge
+from orchestrator.verdict import Excuse, InvariantVerdict, RunFacts, Verdict, Violation, judge
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -114,12 +115,18 @@ GAVE_WAY_MAX = 3
 def breaks_of(verdict: Verdict) -> list[Break]:
     """When promises were broken, or gave way, for the first time, as lines of the story."""
     broken = [
-        Break(each.first_us, f"{each.id} VIOLATED: {each.title}", _proof(each))
+        Break(each.first_us, f"{each.id} VIOLATED: {each.title}", _proof(each), _keys(each.violations), _concerns(each))
         for each in verdict.invariants
         if each.status == "violated" and each.first_us is not None
     ]
     excuses = [
-        Break(first.at_us, f"{each.id} excused ({because(first.rule)}): {each.title}", _last(first.events))
+        Break(
+            first.at_us,
+            f"{each.id} excused ({because(first.rule)}): {each.title}",
+            _last(first.events),
+            _keys(each.excuses),
+            _concerns(each),
+        )
         for each in verdict.invariants
         if each.status == "excused" and (first := next(iter(each.excuses), None)) and first.at_us is not None
         if each.id != ACKNOWLEDGED or first.rule not in LOSSES
@@ -130,6 +137,18 @@ def breaks_of(verdict: Verdict) -> list[Break]:
 def _proof(broken: InvariantVerdict) -> str:
     """The event that shows the first violation."""
     return next((_last(each.events) for each in broken.violations if each.at_us == broken.first_us), "")
+
+
+def _keys(found: Sequence[Violation | Excuse]) -> tuple[str, ...]:
+    """What a promise broke at."""
+    return tuple(dict.fromkeys(each.key for each in found))
+
+
+def _concerns(broken: InvariantVerdict) -> tuple[str, ...]:
+    """Whether a promise is about groups or transactions."""
+    found = INVARIANTS[broken.id]
+    kinds = {"groups": found.of_groups, "transactions": found.of_transactions}
+    return tuple(kind for kind, concerned in kinds.items() if concerned)
 
 
 def _last(events: Sequence[str]) -> str:
@@ -144,17 +163,27 @@ def remarks_on(conductor: ScenarioConductor) -> list[str]:
     """What of the schedule did not come as it was written, without speaking against the run: an end that was never
     seen, so that the end of the chaos took its place; and what need not have found anybody."""
     found = []
+    nobody: list[str] = []
+    never: list[tuple[str, At | Seen]] = []
     optional = {scheduled.id for scheduled in conductor.plan.schedule if scheduled.optional}
     moments = {scheduled.id: scheduled for scheduled in conductor.plan.schedule}
     for each in conductor.outcomes:
+        name = f"{each.id} ({each.kind})"
         if each.until_missed:
             until = moments[each.id].until
-            found.append(f"{each.id} ({each.kind}) went on to the end of the chaos: its end ({until}) was never seen")
+            found.append(f"{name} went on to the end of the chaos: its end ({until}) was never seen")
         if each.id in optional and each.phase == "without target":
-            found.append(f"{each.id} ({each.kind}) had no target: when its moment came, there was nobody to hit")
+            nobody.append(name)
         elif each.id in optional and each.phase == "cancelled":
-            moment = moments[each.id].when
-            found.append(f"{each.id} ({each.kind}) never began: its moment ({moment}) did not come during the chaos")
+            never.append((name, moments[each.id].when))
+    if nobody:
+        when = "its moment" if len(nobody) == 1 else "their moments"
+        found.append(f"{', '.join(nobody)} had no target: when {when} came, there was nobody to hit")
+    if len(never) == 1:
+        found += [f"{name} never began: its moment ({moment}) did not come during the chaos" for name, moment in never]
+    elif never:
+        several = "; ".join(f"{name}, {moment}" for name, moment in never)
+        found.append(f"these never began, as their moments did not come during the chaos: {several}")
     return found
 
 

@@ -11,6 +11,9 @@ from orchestrator.report.losses import ACKNOWLEDGED, LOSSES, loss_lines
 from orchestrator.report.rules import because
 from orchestrator.verdict import InvariantVerdict, Verdict
 
+UNCLEAN = "unclean-election"
+"""The rule by which promises give way to an unclean election."""
+
 TONES: dict[str, Status] = {
     "VIOLATED": "violated",
     "UNDECIDED": "inconclusive",
@@ -57,7 +60,7 @@ def headlines(verdict: Verdict) -> list[str]:
     if verdict.undecided:
         lines.append(f"UNDECIDED: {verdict.undecided[0]}")
     lines += loss_lines(verdict, "LOST", "MISSING")
-    if violated:
+    if violated or any(UNCLEAN in each.excused for each in verdict.invariants):
         lines += _kept(verdict)
     if not violated:
         lines.append(f"nothing violated{_gave_way(most_excused(verdict))}")

@@ -9,15 +9,23 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import error_name
+from actors.node.spec import split_topic_partition
 from actors.trace.events import (
     OP_RETURNS,
     AdminInvoke,
     AdminReturn,
+    BeginInvoke,
     BrokerReg,
+    ConsOwn,
     CtlFault,
     CtlPhase,
     DiskRuleChange,
+    EndInvoke,
     ErrorSeen,
+    GrpGen,
+    GrpLoad,
+    InitInvoke,
+    InitReturn,
     LinkRuleChange,
     LogTrunc,
     NodeDown,
@@ -27,11 +35,15 @@ from actors.trace.events import (
     QRole,
     Stamped,
     TraceEvent,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
 )
 from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
 from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.words import some, times
+from orchestrator.story.coordinators import Coordinators
 from orchestrator.story.moments import Break, Moment
 from orchestrator.story.requests import Requests
 from orchestrator.story.words import (
@@ -66,12 +78,34 @@ ROUTINE = (
     "FENCED_LEADER_EPOCH",
     "UNKNOWN_LEADER_EPOCH",
     "UNKNOWN_TOPIC_OR_PARTITION",
+    "CONCURRENT_TRANSACTIONS",
+    "OPERATION_NOT_ATTEMPTED",
+    "REBALANCE_IN_PROGRESS",
+    "MEMBER_ID_REQUIRED",
 )
 """Errors by which clients merely learn that a broker is gone, or of a new leader, or meet one that has not heard of it
-yet."""
+yet; that the markers of their last transaction are on their way; that the transaction of a record is aborted; that
+their group rebalances; which member id they have."""
 
 KEPT_MAX = 2_000
 """Lines that a run of days keeps; what was done to the cluster is always kept."""
+
+ABOUT = {"groups": "__consumer_offsets", "transactions": "__transaction_state"}
+"""What a line can be about besides partitions -> the topic whose leaders coordinate it."""
+
+COORDINATED = (
+    BeginInvoke,
+    ConsOwn,
+    EndInvoke,
+    GrpGen,
+    GrpLoad,
+    InitInvoke,
+    InitReturn,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
+)
+"""Types of events of groups and transactions from which ``Coordinators`` has its news."""
 
 STOPPING = kinds_of(NodeCrash, NodeShutdown, NodeBounce)
 """Kinds of faults that take processes down."""
@@ -88,8 +122,9 @@ class Line(msgspec.Struct):
     """A line on its way. us: when, since time 0. text: with {} for the subjects, if there are any. weight: how much it
     matters. subjects: partitions or nodes of which the same is told. number: how often. last_us: the last time.
     notes: what came of it. felt: so many messages or Syncs were hit by the fault (felt_by says which). event: id of
-    the first event that it tells. about: "partition" or "registration" if it is a change in the metadata log. cut: so
-    many records were truncated."""
+    the first event that it tells. about: "partition" or "registration" if it is a change in the metadata log; "groups"
+    or "transactions". keys: partitions, groups or transactional ids that it is about. cut: so many records were
+    truncated."""
 
     us: int
     text: str
@@ -102,6 +137,7 @@ class Line(msgspec.Struct):
     felt_by: str = ""
     event: str = ""
     about: str = ""
+    keys: set[str] = set()
     cut: int = 0
 
     def told(self) -> str:
@@ -128,6 +164,8 @@ class Chronicle:
         self._parts: dict[str, PartChange] = {}
         self._changes: dict[str, Line] = {}
         """Partition -> the last line about its leader or its ISR."""
+        self._nodes: set[str] = set()
+        self._coordinators = Coordinators()
         self._left: dict[tuple[str, int], Line] = {}
         """Partition and broker -> the last line that tells how this broker left its ISR."""
         self._cut_most = 0
@@ -157,7 +195,7 @@ class Chronicle:
         choose from, all if it is None."""
         lines = self.lines if lines is None else lines
         near_us = min((each.at_us for each in breaks), default=None)
-        ranked = sorted(lines, key=lambda line: (self._weight(line), _distance(line, near_us)))
+        ranked = sorted(lines, key=lambda line: (self._weight(line, breaks), _distance(line, near_us)))
         room = max(LINES_MAX - len(breaks), ROOM_MIN)
         kept = {id(line) for line in (ranked if len(ranked) <= room else ranked[: room - 1])}
         told = [Break(line.us, line.told(), line.event) for line in lines if id(line) in kept]
@@ -170,9 +208,21 @@ class Chronicle:
             moments.append(Moment(end_us, f"({some(left, 'lesser event')} left out)"))
         return moments
 
-    def _weight(self, line: Line) -> int:
-        """How much a line matters among all: the largest truncation more than others."""
-        return min(line.weight, KEY) if line.cut and line.cut == self._cut_most else line.weight
+    def _weight(self, line: Line, breaks: Sequence[Break]) -> int:
+        """How much a line matters among all: the largest truncation more than others; groups and transactions more
+        where a promise about these broke, and less where another one did; less what happened to partitions at which
+        nothing broke."""
+        weight = min(line.weight, KEY) if line.cut and line.cut == self._cut_most else line.weight
+        if weight <= KEY or not breaks:
+            return weight
+        concerns = {each for found in breaks for each in found.concerns}
+        if line.about in ABOUT:
+            return min(weight, TURN + (weight == DETAIL)) if line.about in concerns else DETAIL
+        keys = {key for found in breaks for key in found.keys} & self._parts.keys()
+        if not keys or not line.keys or keys & line.keys:
+            return weight
+        home = {split_topic_partition(key)[0] for key in line.keys}
+        return weight if home & {ABOUT[each] for each in concerns} else weight + 1
 
     def story_of(self, failed_us: int | None, sentence: str) -> list[str]:
         """The lines up to a failure and what was done after it, with the failure among them. ``failed_us``: when it
@@ -235,7 +285,7 @@ class Chronicle:
         if body.by_machine:
             self._machine_is_busy(event, body)
         elif body.phase == "start":
-            line = self.note(event, fault_words(body), ALWAYS)
+            line = self.note(event, fault_words(body, self._nodes), ALWAYS)
             stopped = list(body.targets) if body.kind in STOPPING else []
             self._faults[body.fault] = (line, stopped)
             for node in stopped:
@@ -305,6 +355,7 @@ class Chronicle:
 
     def up(self, event: Stamped, body: NodeUp) -> None:
         """A process that is back."""
+        self._nodes.add(event.node)
         by = self._down.pop(event.node, None)
         if by is None or self.zero_us is None:
             return
@@ -326,6 +377,7 @@ class Chronicle:
         unclean = body.cause == "unclean" and body.leader >= 0
         line = self.note(event, text, KEY if unclean else TURN if leader else CHANGE, body.tp)
         line.about = "partition"
+        line.keys.add(body.tp)
         if unclean:
             # Why the new leader was not in the ISR, and why nobody else could be elected.
             for earlier in (self._left.get((body.tp, body.leader)), self._changes.get(body.tp)):
@@ -337,12 +389,13 @@ class Chronicle:
     def assumed(self, event: Stamped, body: PartAssume) -> None:
         """A leader whose high watermark is behind."""
         if text := takes_up(event.node, body):
-            self.note(event, text, CHANGE if body.log_end else TURN)
+            self.note(event, text, CHANGE if body.log_end else TURN).keys.add(body.tp)
 
     def cut(self, event: Stamped, body: LogTrunc) -> None:
         """Records that a replica drops."""
         if body.was > body.to:
             line = self.note(event, truncation(event.node, body, "{}"), TURN, cut_off(body))
+            line.keys.add(body.tp)
             line.cut += body.was - body.to
             self._cut_most = max(self._cut_most, line.cut)
 
@@ -350,6 +403,13 @@ class Chronicle:
         """A leader of the quorum."""
         if body.role == "leader":
             self.note(event, f"{event.node} becomes leader of the quorum in epoch {body.epoch}", CHANGE)
+
+    def coordinated(self, event: Stamped, _body: Any) -> None:
+        """A group or a transaction that its coordinator, or its members, changed."""
+        for news in self._coordinators(event):
+            line = self.note(event, news.text, DETAIL if news.minor else CHANGE, news.subject)
+            line.about = news.about
+            line.keys.add(news.subject)
 
     def registered(self, event: Stamped, body: BrokerReg) -> None:
         """A broker that is fenced, or no longer, or that is about to go, or back."""
@@ -385,10 +445,13 @@ class Chronicle:
 
     def returned(self, event: Stamped, body: Any) -> None:
         """An operation that failed."""
+        if type(body) in COORDINATED:
+            self.coordinated(event, body)
         if body.outcome != "ok":
             how = "fails" if body.outcome == "fail" else "has an unknown outcome, done or not"
             name = error_name(body.error)
-            self.count(event, body.kind, f"{how} {name}", f"a {body.kind} of {event.node} {how}: {name}", CHANGE)
+            weight = DETAIL if name in ROUTINE else CHANGE
+            self.count(event, body.kind, f"{how} {name}", f"a {body.kind} of {event.node} {how}: {name}", weight)
 
     def _at(self, event: Stamped) -> str:
         return seconds(event.wall - (self.zero_us or 0))
@@ -416,6 +479,7 @@ def _distance(line: Line, near_us: int | None) -> int:
 
 
 _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
+    **dict.fromkeys(COORDINATED, Chronicle.coordinated),
     **dict.fromkeys(OP_RETURNS, Chronicle.returned),
     CtlPhase: Chronicle.phase,
     CtlFault: Chronicle.fault,

@@ -37,6 +37,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from orchestrator.story.group_words import WORDS as OF_GROUPS
 from orchestrator.story.requests import answer, asked_for
 from orchestrator.story.words import CAUSES, brokers, fault_words, truncation
 
@@ -167,6 +168,7 @@ _WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     ConfigChange: lambda body: f"writes {body.key}={body.value} of {body.resource} to the metadata log",
     IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}: {body.outcome}",
     RepFetch: _fetched,
+    **OF_GROUPS,
     QRole: lambda body: f"becomes {body.role} of the quorum in epoch {body.epoch}",
     QVote: _vote,
 }

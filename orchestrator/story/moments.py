@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 
@@ -13,11 +15,15 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Break(msgspec.Struct, frozen=True):
-    """A moment with the event that shows it. event: its id, "" where nothing but the end of the run does."""
+    """A moment with the event that shows it. event: its id, "" where nothing but the end of the run does. keys: topic
+    partitions, groups, nodes or the like at which something broke. concerns: "groups" or "transactions", where the
+    promise is about these."""
 
     at_us: int
     text: str
     event: str = ""
+    keys: Sequence[str] = ()
+    concerns: Sequence[str] = ()
 
 
 class Step(msgspec.Struct, frozen=True):

@@ -10,6 +10,8 @@ from actors.trace.events import (
     AdminInvoke,
     ConfigChange,
     CtlFault,
+    GrpGen,
+    GrpLoad,
     LogHw,
     LogTrunc,
     NodeDown,
@@ -20,6 +22,8 @@ from actors.trace.events import (
     QVote,
     QVoters,
     Stamped,
+    TxnLoad,
+    TxnState,
 )
 from chaos.faults.operator import ADMIN
 from orchestrator.story.chronicle import STOPPING, TOGETHER_US
@@ -32,7 +36,10 @@ LOOKED_AT_MAX = 10_000_000
 FAULTS, DECISIVE, PROOFS, AFTERMATH = 4, 7, 4, 1
 """As many of each are told, those nearest to the violation: the last are truncations that follow it."""
 
-TELLING = (PartChange, LogTrunc, PartAssume, QRole, QVote, QVoters, AdminInvoke, ConfigChange, NodeDown, NodeUp)
+TELLING = (
+    *(PartChange, LogTrunc, PartAssume, QRole, QVote, QVoters, AdminInvoke, ConfigChange, NodeDown, NodeUp),
+    *(GrpGen, GrpLoad, TxnLoad, TxnState),
+)
 """Types of which an event may be a turn on the way, or lead to a former life."""
 
 WHOLE_LIFE = (1 << 31) - 1
@@ -113,8 +120,9 @@ class Paths:
             return []
         self._left -= max(indices)
         proofs = [self._kept[index] for index in indices]
-        about = {event.tp for event in proofs if event.tp} | {key}
+        about = {name for event in proofs for name in _names(event)} | {key}
         known = [self._kept[self._wanted[name]] for name in causes if name in self._wanted]
+        about |= {name for event in known for name in _names(event, ("group", "transactional_id", "offsets_tp"))}
         # A cause is the last thing that a sender did before it sent, which may have to do with something else.
         known = [event for event in known if has_words(event) and (not event.tp or event.tp in about)]
         past = self._past(indices)
@@ -180,6 +188,13 @@ def _targets(event: Stamped) -> list[str]:
     return event.body.targets if isinstance(event.body, CtlFault) else []
 
 
+def _names(event: Stamped, fields: Sequence[str] = ("tp", "group", "transactional_id", "offsets_tp")) -> Iterator[str]:
+    """The partitions, the group and the transactional id that an event is about, of these fields."""
+    for name in fields:
+        if isinstance(value := getattr(event.body, name, ""), str) and value:
+            yield value
+
+
 def _decides(event: Stamped, about: set[str]) -> bool:
     """Whether an event is a turn on the way to what broke at a partition, at a node, or in the quorum."""
     body = event.body
@@ -194,6 +209,12 @@ def _decides(event: Stamped, about: set[str]) -> bool:
             return body.granted and not body.pre and _of_quorum(event.node, about)
         case QVoters():
             return _of_quorum(event.node, about)
+        case GrpGen():
+            return body.group in about and body.state != "PreparingRebalance"
+        case TxnState():
+            return body.transactional_id in about
+        case GrpLoad() | TxnLoad():
+            return body.tp in about
     return isinstance(body, AdminInvoke | ConfigChange | NodeDown)
 
 

@@ -95,8 +95,13 @@ def answer(body: AdminReturn) -> str:
     if body.call == DESCRIBE_QUORUM:
         return f"{len(body.results.get('voters', {}))} voters, leader {body.results.get('leader', '?')}"
     if len(set(map(str, body.results.values()))) == 1:
-        return str(next(iter(body.results.values())))
-    return ", ".join(f"{name} {error}" for name, error in body.results.items()) or NONE
+        return _result(next(iter(body.results.values())))
+    return ", ".join(f"{name} {_result(error)}" for name, error in body.results.items()) or _result(NONE)
+
+
+def _result(error: Any) -> str:
+    """An error's name; of success also what that name means."""
+    return f"{error} (success)" if error == NONE else str(error)
 
 
 def _failing(body: AdminReturn, request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
@@ -47,13 +47,15 @@ def brokers(ids: list[int]) -> str:
     return f"[{', '.join(map(str, ids))}]"
 
 
-def fault_words(body: CtlFault) -> str:
-    """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``."""
+def fault_words(body: CtlFault, everybody: Collection[str] = ()) -> str:
+    """A fault with whom it hits: ``f1 partition between broker-1 and broker-2, broker-3``. ``everybody``: all nodes."""
     given: dict[str, Any] = body.parameters
     if body.by_machine:
         return f"{body.fault}: the machine gives too little time to {listed(body.targets)}"
     if "from" in given and "to" in given:
         one, other = listed(given["from"]), listed(given["to"])
+        if everybody and len(given["to"]) > 1 and set(everybody) <= {*given["from"], *given["to"]}:
+            other = "all other nodes"
         if given.get("both_ways", False):
             return f"{body.fault} {body.kind} between {one} and {other}"
         return f"{body.fault} {body.kind} from {one} to {other} (one way)"

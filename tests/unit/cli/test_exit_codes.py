@@ -86,6 +86,22 @@ NO_EFFECT = {
 }
 
 
+def test_faults_that_need_not_find_anybody_share_a_note(tmp_path: Path) -> None:
+    """Shows one note for all optional faults without a target, and one for all whose moment did not come."""
+    never = "{when: {seen: truncated, delay: 1s}, fault: {crash: broker-1}, for: 1s, optional: true}"
+    nobody = (
+        "{when: {at: 100ms}, fault: {delay: {between: broker-1, and: broker-1, by: 5ms}}, for: 500ms, optional: true}"
+    )
+    ended = run(tmp_path, f"chaos: [{nobody}, {nobody}, {never}, {never}]\n")
+    [verdict] = verdicts(ended)
+    moment = "when seen: truncated, 1s after that"
+    never_began = f"f3 (crash), {moment}; f4 (crash), {moment}"
+    assert verdict.remarks == [
+        "f1 (delay), f2 (delay) had no target: when their moments came, there was nobody to hit",
+        f"these never began, as their moments did not come during the chaos: {never_began}",
+    ]
+
+
 @pytest.mark.parametrize(("fault", "why"), NO_EFFECT.values(), ids=NO_EFFECT)
 def test_3_a_fault_had_no_effect(fault: str, why: str, tmp_path: Path) -> None:
     """Shows 3 where a fault of the schedule broke nothing: what held was not put to that test."""

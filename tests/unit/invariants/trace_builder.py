@@ -262,8 +262,8 @@ class TraceBuilder:
     ) -> str:
         """An active controller appends a partition's new state."""
         number = epoch if partition_epoch < 0 else partition_epoch
-        offset = more.pop("offset", 10 + number)
-        body = PartChange(TP, offset, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause, **more)
+        offset, tp = more.pop("offset", 10 + number), more.pop("tp", TP)
+        body = PartChange(tp, offset, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause, **more)
         return self.emit(node, body)
 
     def registered(

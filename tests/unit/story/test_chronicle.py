@@ -61,6 +61,21 @@ def test_a_partition_says_which_way_it_goes(both: bool, words: str) -> None:
     assert trace.story() == [f"f1 partition {words}"]
 
 
+def test_a_node_that_is_cut_off_from_all_others() -> None:
+    """Shows that nobody has to count a list of names to see that it has everybody, and a list that has not."""
+    trace = Stage().begin()
+    for number in (1, 2, 3):
+        trace.up(f"broker-{number}")
+    ways: dict[str, Any] = {"from": ["broker-1"], "to": ["broker-2", "broker-3"], "both_ways": True}
+    trace.fault("partition", "start", "broker-1", **ways)
+    trace.up("broker-4")
+    trace.fault("partition", "start", "broker-1", **ways)
+    assert trace.story() == [
+        "f1 partition between broker-1 and all other nodes",
+        "f1 partition between broker-1 and broker-2, broker-3",
+    ]
+
+
 def test_a_process_that_ends_by_itself_is_told() -> None:
     """Shows that an end which no fault brought about has a line with its reason, and the end of the run has none."""
     trace = Stage().begin()
@@ -222,7 +237,9 @@ def test_a_request_has_its_answer() -> None:
     trace.fault("elect", "start", "admin-1")
     trace.asks("elect-leaders", type="unclean", partitions=[TP])
     trace.is_answered("elect-leaders", orders_0="NONE")
-    assert trace.story() == ["an operator asks for an unclean election of orders-0, answered after 0.001 s: NONE"]
+    assert trace.story() == [
+        "an operator asks for an unclean election of orders-0, answered after 0.001 s: NONE (success)"
+    ]
 
 
 def test_what_breaks_stands_at_its_time() -> None:

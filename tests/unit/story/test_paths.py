@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from actors.trace.events import GrpCommit, GrpGen, GrpLoad, TxnMarkers, TxnState
 from orchestrator.story.moments import Step
 from orchestrator.story.paths import Paths
 from tests.unit.story.stage import TP, Stage
+
+OFFSETS, STATE = "__consumer_offsets-0", "__transaction_state-0"
 
 
 def path(trace: Stage, *proofs: str, causes: tuple[str, ...] = (), key: str = TP) -> list[Step]:
@@ -57,6 +60,29 @@ def test_a_cause_that_is_about_something_else_is_left_out() -> None:
     proof = trace.high_watermark("broker-3", 0)
     found = [step.event for step in path(trace, proof, causes=(of_quorum, applied, told))]
     assert found == [told, proof]
+
+
+def test_a_path_at_a_group_has_its_generations() -> None:
+    """Shows the coordinator that took a group over and the generations of that group, and of no other one."""
+    trace = Stage().begin()
+    loaded = trace.emit("broker-1", GrpLoad(OFFSETS, 1, True, 3, groups={"g": ("Stable", 1)}))
+    formed = trace.emit("broker-1", GrpGen(OFFSETS, "g", "Stable", 2, 1, assignment={"m1": [TP]}))
+    trace.emit("broker-1", GrpGen(OFFSETS, "other", "Stable", 5, 1))
+    proof = trace.emit("broker-1", GrpCommit(TP, "g", OFFSETS, 1, "m1", 1, 5))
+    steps = path(trace, proof, key="g")
+    assert [step.event for step in steps] == [loaded, formed, proof]
+    assert steps[-1].text == "broker-1 appends the commit of 5 in orders-0 for group g (generation 1)"
+
+
+def test_a_path_to_a_transaction_has_what_became_of_it() -> None:
+    """Shows the states of the transactional id that the proof is about, and not those of others."""
+    trace = Stage().begin()
+    decided = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "Ongoing", "PrepareCommit", [TP], 0, 5))
+    trace.emit("broker-1", TxnState(STATE, "other", 8, 1, "Ongoing", "PrepareAbort", [TP], 0, 6))
+    proof = trace.emit("broker-1", TxnMarkers(STATE, "app", 7, 1, False, 0, 2, [TP], "sent"))
+    steps = path(trace, proof, key="7")
+    assert [step.event for step in steps] == [decided, proof]
+    assert steps[0].text == "broker-1 moves app (producer id 7, epoch 1) from Ongoing to PrepareCommit with orders-0"
 
 
 def test_proofs_that_the_trace_does_not_have() -> None:
