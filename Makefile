@@ -44,7 +44,7 @@ test: java lint ## everything that a change must pass
 	[ $$cluster -eq 0 ] || { [ $$cluster -eq 5 ] && [ $$alone -eq 0 ]; }
 
 # How far the tests look that can look as far as one likes; CONTRIBUTING.md says what the names mean.
-FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRIFT_FINDINGS=30
+FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRIFT_FINDINGS=30 KRIFT_PARITY_SEEDS=5
 # What one of them may take, in seconds; beside others, or with a seed of its own, it may need longer than the usual 120.
 LONGEST := 600
 
@@ -54,7 +54,7 @@ test-all: test ## test, and what takes longer: a browser, the real Kafka beside 
 	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka
 	@echo "$(FURTHER)"
 	@$(FURTHER) $(BIN)/pytest --timeout $(LONGEST) -n 2 -m "not ray and not spark" tests/property/test_nemeses.py \
-	tests/property/test_determinism.py tests/integration/test_kills.py tests/scenario/test_findings.py
+	tests/property/test_determinism.py tests/integration/test_kills.py tests/scenario/test_findings.py tests/parity/test_parity.py
 	@$(FURTHER) $(BIN)/pytest -n 0 tests/integration/test_live_kills.py
 	@echo "KRIFT_RANDOM=1"; KRIFT_RANDOM=1 $(BIN)/pytest --timeout $(LONGEST) -n 2 -m "not ray and not spark" tests/property
 

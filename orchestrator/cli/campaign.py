@@ -66,7 +66,7 @@ NAME_MAX = 60
     type=click.IntRange(0, 1000),
     default=SAMPLE,
     show_default=True,
-    help="How many traces of runs that do not fail to keep.",
+    help="Keep the traces of so many runs that do not fail.",
 )
 @click.option(
     "--guide",

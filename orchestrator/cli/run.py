@@ -101,13 +101,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     type=click.Choice(["auto", "all", "unexpected"]),
     default="auto",
     show_default=True,
-    help=f"Which run directories to keep; auto: all of up to {KEPT} runs, of more those that were not as expected.",
+    help=f"Which run directories to keep; auto: all of up to {KEPT} runs; of more runs, only unexpected ones.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, MAX_JOBS),
     metavar="N",
-    help=f"Of more than {IN_FULL} runs in the sim, how many to do at the same time; the number of cores if not given.",
+    help=f"Runs at a time, if more than {IN_FULL} runs are in the sim; the number of cores if not given.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the resolved timeline and start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON verdict per line on stdout, and nothing else.")

@@ -120,6 +120,6 @@ _OPTIONS = (
     click.option(
         "--insecure",
         is_flag=True,
-        help="Allow on other machines what lets in whoever reaches them: --tls off, and a Ray without a token.",
+        help="Use other machines even without protection: with --tls off, or with a Ray that asks for no token.",
     ),
 )

@@ -24,8 +24,11 @@ The sim's messages travel as bytes here, as live ones do.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -40,7 +43,7 @@ from orchestrator.clusters.sim import SimCluster
 from tests.parity.judged import Judged, Structure, play
 
 SCENARIOS = Path(__file__).parent / "scenarios"
-SEEDS = (1, 2, 3)
+SEEDS = range(1, int(os.environ.get("KRIFT_PARITY_SEEDS", "2")) + 1)
 
 
 class Case(msgspec.Struct, frozen=True):
@@ -192,15 +195,21 @@ def often_held(run: Judged) -> set[str]:
     return {each.id for each in run.verdict.invariants if each.status == "held" and each.tested >= OFTEN}
 
 
-def run_sim(case: Case, directory: Path, seeds: Sequence[int] = SEEDS) -> list[Judged]:
-    """The case in the sim, once for each seed."""
+@cache
+def run_sim(name: str, seed: int) -> Judged:
+    """A case in the sim, which several tests here look at; without its trace, which is large."""
+    with TemporaryDirectory() as directory, SimCluster(carriage="wire") as sim:
+        run = play(sim, CASES[name].plan(seed), Path(directory) / "sim")
+    return msgspec.structs.replace(run, trace=[])
+
+
+def run_seeds(name: str, seeds: Sequence[int]) -> list[Judged]:
+    """A case in the sim, once for each seed."""
     runs = []
-    with SimCluster(carriage="wire") as sim:
-        for seed in seeds:
-            plan = case.plan(seed)
-            run = play(sim, plan, directory / f"sim-{seed}")
-            assert_own(case, plan, run)
-            runs.append(run)
+    for seed in seeds:
+        run = run_sim(name, seed)
+        assert_own(CASES[name], CASES[name].plan(seed), run)
+        runs.append(run)
     return runs
 
 
@@ -213,11 +222,10 @@ def test_every_scenario_here_is_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_seeds_of_the_sim_agree(name: str, tmp_path: Path) -> None:
+def test_the_seeds_of_the_sim_agree(name: str) -> None:
     """Shows that with every seed the sim gives what the scenario expects, and the structure that its schedule
     enforces."""
-    runs = run_sim(CASES[name], tmp_path)
-    structures: list[Structure] = [CASES[name].structure(run) for run in runs]
+    structures: list[Structure] = [CASES[name].structure(run) for run in run_seeds(name, SEEDS)]
     assert structures == [structures[0]] * len(SEEDS)
 
 
@@ -240,7 +248,7 @@ def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Pat
     """Shows parity, as this module defines it, for one scenario."""
     case = CASES[name]
     plan = case.plan(SEEDS[0])
-    sims = run_sim(case, tmp_path, SEEDS[:2])
+    sims = run_seeds(name, SEEDS[:2])
     live = play(local_ray, plan, tmp_path / "live")
     assert_own(case, plan, live)
     assert case.structure(live) == case.structure(sims[0])
@@ -254,12 +262,10 @@ def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Pat
     assert live.kinds - ever <= INCIDENTAL
 
 
-def test_incidental_kinds_exist(tmp_path: Path) -> None:
+def test_incidental_kinds_exist() -> None:
     """Shows that runs show the exempted roles and exchanges, and that all events are known, so that none is a slip of
     the pen."""
-    kinds: set[tuple[str, str]] = set()
-    with SimCluster(carriage="wire") as sim:
-        for name in ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults"):
-            kinds |= play(sim, CASES[name].plan(1), tmp_path / name).kinds
+    shown = ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults")
+    kinds = set.union(*(run_sim(name, SEEDS[0]).kinds for name in shown))
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}
     assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds} | set(EVENT_TYPES)
