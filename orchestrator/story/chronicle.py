@@ -78,13 +78,12 @@ ROUTINE = (
     "FENCED_LEADER_EPOCH",
     "UNKNOWN_LEADER_EPOCH",
     "UNKNOWN_TOPIC_OR_PARTITION",
-    "CONCURRENT_TRANSACTIONS",
     "OPERATION_NOT_ATTEMPTED",
     "REBALANCE_IN_PROGRESS",
     "MEMBER_ID_REQUIRED",
 )
 """Errors by which clients merely learn that a broker is gone, or of a new leader, or meet one that has not heard of it
-yet; that the markers of their last transaction are on their way; that the transaction of a record is aborted; that
+yet; that the transaction of a record is aborted; that
 their group rebalances; which member id they have."""
 
 KEPT_MAX = 2_000
