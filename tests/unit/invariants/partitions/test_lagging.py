@@ -67,6 +67,18 @@ def test_who_has_everything_stays() -> None:
     assert run.status() == ("vacuous", 0)
 
 
+def test_who_fetches_and_does_not_keep_up_lags() -> None:
+    """Shows that a member which fetches all the while, and further on each time, is asked out if it stays so much
+    behind: what counts is when the log ended where it fetches from."""
+    run = behind()
+    for number in range(8):
+        run.passes(2)
+        run.replicate(f"c{number}", followers=(2,))
+        run.fetched(1, 3, max(1, number - 4))
+    (finding,) = run.result("P25").violations
+    assert finding.sentence.startswith("broker-1, leader of orders-0 in leader epoch 0, has not asked broker-3 out of")
+
+
 @pytest.mark.parametrize(
     ("after_s", "isr", "says"), [(1, (1, 2), "broker-3, which had all of its log 1,0"), (5, (1, 2), "")]
 )
