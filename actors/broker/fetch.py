@@ -18,6 +18,9 @@ from actors.trace.events import FetchTold
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchResponse
 
+OF_THE_LEADER = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
+"""Refusals by who leads, and in which leader epoch."""
+
 
 def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int) -> ReadResult:
     """Read at most ``max_bytes`` (nothing if that is not positive) without changing anything.
@@ -35,6 +38,8 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     result.error = _check(partition, params, item)
     fenced = result.error == KafkaError.FENCED_LEADER_EPOCH
     if fenced and partition.is_leader and "fetch-unfenced" in turn.step.defects:
+        result.error = KafkaError.NONE
+    if result.error in OF_THE_LEADER and not params.from_follower and "consumers-unfenced" in turn.step.defects:
         result.error = KafkaError.NONE
     if result.error:
         return result

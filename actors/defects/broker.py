@@ -122,6 +122,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "consumers-unfenced",
+        "actors.broker",
+        "P16",
+        "A broker serves consumers' fetches whatever leader epoch they know, also as a follower.",
+        "KIP-320",
+        nemesis="clients",
+    ),
+    Defect(
         "list-unfenced",
         "actors.broker",
         "P16",

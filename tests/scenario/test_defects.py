@@ -146,6 +146,9 @@ PROOFS: dict[str, Proof] = {
     "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
+    "consumers-unfenced": Proof(
+        "moved-leaders", r"gave consumer-1 records of \S+ in leader epoch 0, although one is of"
+    ),
     "list-unfenced": Proof(
         "late-follower", r"answered the ListOffsets of \S+ for orders-0 in leader epoch 2, although"
     ),

@@ -12,6 +12,7 @@ from actors.trace.events import (
     MetaImage,
     NodeUp,
     PartAssume,
+    PollReturn,
     QRole,
     RepFetch,
     RpcReply,
@@ -21,6 +22,8 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvarian
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.folds.routes import PARTITION
 
+BY_ID = 13
+"""First version of Fetch that names topics by their ids: before, another topic of the name may answer."""
 DEBUGGING = -2
 """Replica id of who asks any replica for offsets, be it a leader or not."""
 
@@ -45,12 +48,21 @@ class Life(msgspec.Struct, frozen=True):
 class Lives(State):
     """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
     -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch. ``roles``: broker
-    -> what its process took up last."""
+    -> what its process took up last; ``led``: broker -> the leader epochs that it has led, the newest ones."""
 
     lives: dict[int, list[Life]] = {}
     applied: dict[str, int] = {}
     controller: tuple[int, str] = (-1, "")
     roles: dict[str, TakenUp] = {}
+    led: dict[str, list[int]] = {}
+
+    def take_up(self, node: str, role: TakenUp) -> None:
+        """A broker leads, or follows, in a leader epoch."""
+        self.roles[node] = role
+        if role.leads:
+            led = self.led.setdefault(node, [])
+            led.append(role.leader_epoch)
+            del led[:-CHANGES_REMEMBERED]
 
     def known_to(self, node: str, broker: int) -> Life | None:
         """What a broker knows of another one."""
@@ -76,10 +88,10 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     source = "KIP-320; KAFKA-6880; KAFKA-9338"
     tested_when = (
         "a leader counts a follower's fetch, finds that it diverges, or fences it for its leader epoch; or a broker "
-        "answers ListOffsets or OffsetForLeaderEpoch without an error"
+        "answers ListOffsets or OffsetForLeaderEpoch without an error, or a consumer's Fetch with records"
     )
     unseen = (
-        "answers to Fetches of consumers: C8 judges the records in them",
+        "answers without records to Fetches of consumers, and all to those that name the topic (below version 13)",
         "other effects of a fetch: P3 and P12 judge the records in the answer",
         (
             "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
@@ -87,7 +99,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         ),
     )
     route = PARTITION
-    types = (RepFetch, EpochTold, RpcReply, PartAssume)
+    types = (RepFetch, EpochTold, RpcReply, PartAssume, PollReturn)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
 
@@ -121,8 +133,10 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     def step(self, state: Lives, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is PartAssume:
-            state.roles[event.node] = TakenUp(body.role == "leader", body.leader_epoch, witness(event))
+            state.take_up(event.node, TakenUp(body.role == "leader", body.leader_epoch, witness(event)))
             return NOTHING
+        if type(body) is PollReturn:
+            return self._polled(state, event, body)
         if type(body) is EpochTold:
             epochs = (body.current_leader_epoch, body.leader_epoch)
             return self._answered(state, event, "OffsetForLeaderEpoch", body.replica_id, *epochs)
@@ -177,6 +191,24 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
                 epochs = (told.asked_epoch, told.leader_epoch)
                 return self._answered(state, event, body.api, body.replica_id, *epochs)
         return NOTHING
+
+    def _polled(self, state: Lives, event: Stamped, body: PollReturn) -> Emissions:
+        """Records that a consumer got in a leader epoch: of who has led it, and of no later one."""
+        asked_epoch = body.leader_epoch
+        if asked_epoch < 0 or not body.records or body.version < BY_ID:
+            return NOTHING
+        state.tested += 1
+        led, newest = state.led.get(body.broker, []), max(record.leader_epoch for record in body.records)
+        forgotten = len(led) >= CHANGES_REMEMBERED and asked_epoch < min(led)
+        why = ""
+        if newest > asked_epoch:
+            why = f", although one is of leader epoch {newest}"
+        elif asked_epoch not in led and not forgotten:
+            why = ", which it has never led"
+        if not why:
+            return NOTHING
+        sentence = f"{body.broker} gave {event.node} records of {state.key} in leader epoch {asked_epoch}{why}"
+        return self.violated(state.key, sentence, event)
 
     def _answered(
         self, state: Lives, event: Stamped, api: str, replica_id: int, asked_epoch: int, leader_epoch: int

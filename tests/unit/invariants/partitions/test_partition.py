@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConfigChange, EpochTold, MetaImage, ReplyPartition
+from actors.trace.events import ConfigChange, EpochTold, MetaImage, Polled, PollReturn, ReplyPartition
 from orchestrator.invariants.mirrors.min_isr import MIN_ISR
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -432,6 +432,29 @@ def test_who_answers_about_offsets_and_epochs() -> None:
         anew.up("broker-1")
         answer(anew, 3, 3)
         assert anew.result("P16").violated == 1
+
+
+def test_whose_records_a_consumer_gets() -> None:
+    """Shows that records come from who has led the leader epoch that the consumer asked in, and have no later one;
+    answers to who asked in none, or named the topic, are not judged."""
+    for broker, asked, batch, version, status in (
+        (1, 3, 3, 13, "held"),
+        (1, 3, 2, 13, "held"),
+        (1, 3, 4, 13, "violated"),
+        (2, 3, 3, 13, "violated"),
+        (2, 3, 3, 12, "vacuous"),
+        (2, -1, 3, 13, "vacuous"),
+    ):
+        trace = TraceBuilder()
+        trace.assume(1, 3)
+        trace.assume(2, 3, leader=1)
+        trace.assume(1, 4)
+        polled = PollReturn(
+            "c:1", "ok", 0, TP, 0, 0, leader_epoch=asked, broker=f"broker-{broker}", version=version,
+            records=[Polled(0, batch, "a")],
+        )  # fmt: skip
+        trace.emit("consumer-1", polled)
+        assert trace.result("P16").status == status
 
 
 def test_a_fetch_of_a_process_that_is_gone() -> None:
