@@ -57,11 +57,21 @@ def command(quick: bool, out: Path, as_json: bool) -> int:
 def _trials() -> Iterator[Check]:
     """A run in each runtime and a job of Spark's, at the same time: most of a live one's time is spent waiting."""
     with ThreadPoolExecutor(2) as beside:
-        sim, spark = beside.submit(check_run, "sim"), beside.submit(check_spark)
+        sim, spark = beside.submit(check_run, "sim"), beside.submit(_try_spark)
         live = check_run("live")
         yield sim.result()
         yield spark.result()
         yield live
+
+
+def _try_spark() -> Check:
+    """A job of Spark's, and the end of its JVM, which would otherwise begin when all else is done."""
+    from orchestrator.engines.spark_session import end_jvm
+
+    try:
+        return check_spark()
+    finally:
+        end_jvm()
 
 
 def _looks(out: Path) -> list[Callable[[], Check]]:

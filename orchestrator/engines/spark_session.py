@@ -114,12 +114,13 @@ def _reach(master: str) -> None:
 
 def _see_it_end() -> None:
     """Have the JVM ended with this process."""
-    atexit.unregister(_end_jvm)
-    atexit.register(_end_jvm)
+    atexit.unregister(end_jvm)
+    atexit.register(end_jvm)
 
 
-def _end_jvm() -> None:
-    """End this process's JVM and wait until it is gone: left to itself it ends a moment after the process does."""
+def end_jvm() -> None:
+    """End this process's JVM, if it has one, and wait until it is gone: left to itself it ends a moment after the
+    process does. A later session starts another one."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -131,6 +132,7 @@ def _end_jvm() -> None:
     if process is None:  # spark-submit's own, which ends after this process
         return
     gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
     if process.stdin is not None:
         process.stdin.close()
     try:

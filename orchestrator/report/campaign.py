@@ -81,15 +81,6 @@ def brief(report: Report) -> Iterator[Section]:
     """What a reader needs first, on a screen: ``sections`` has all."""
     yield Section(OUTCOME, before=[outcome(report), *headlines(report)], style=_style(report))
     yield _sources(report)
-    if report.doubts:
-        doubts = [(f"{runs:,}", doubt) for doubt, runs in [*report.doubts.items()][:BRIEFLY]]
-        yield Section("Doubts, the most frequent", (">runs", "what is undecided"), doubts)
-    if report.vacuous:
-        yield Section(NEVER, before=_vacuous(report, TITLES_MAX).before, style=STYLES["inconclusive"])
-    if report.belied:
-        yield Section(BELIED, before=["X9 is violated:", *report.belied], style=STYLES["inconclusive"])
-    if report.known:
-        yield _known(report)
     if rows := [row for row in _promises(report) if report.invariants[row[0]].violated_runs]:
         columns = ("promise", ">violated", ">held", ">tested", "what is promised")
         told = [(name, violated, held, tested, title) for name, tested, held, violated, *_, title in rows]
@@ -97,6 +88,19 @@ def brief(report: Report) -> Iterator[Section]:
     yield Section(NO_FAILURES, before=list(_failures(report)))
     if report.kept.mismatches:
         yield _mismatches(report)
+
+
+def besides(report: Report) -> Iterator[Section]:
+    """What a reader needs next, in brief: findings about Kafka, and what the runs say nothing about."""
+    if report.known:
+        yield _known(report)
+    if report.doubts:
+        doubts = [(f"{runs:,}", doubt) for doubt, runs in [*report.doubts.items()][:BRIEFLY]]
+        yield Section("Doubts, the most frequent", (">runs", "what is undecided"), doubts)
+    if report.vacuous:
+        yield Section(NEVER, before=_vacuous(report, TITLES_MAX).before, style=STYLES["inconclusive"])
+    if report.belied:
+        yield Section(BELIED, before=["X9 is violated:", *report.belied], style=STYLES["inconclusive"])
 
 
 def print_campaign(page: Page, report: Report, worst: Verdict | None = None, *, full: bool = False) -> None:
@@ -110,6 +114,8 @@ def print_campaign(page: Page, report: Report, worst: Verdict | None = None, *, 
         page.say("The failure that lost most" if lost else "The first of these failures", "bold")
         print_verdict(page, worst)
         page.say()
+    for section in besides(report):
+        _print_section(page, section)
     tables = f"tables      {report.directory}/report.md, or on a terminal with --full"
     _print_section(page, Section(SUM, before=[*conclusion(report), tables]))
 
@@ -346,10 +352,16 @@ def _failed(report: Report) -> str:
         unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
         return f"{begin}: {failed:,} {unexpected}, in {some(len(report.signatures), 'way')}"
     return (
-        f"{begin}: all as expected; violated, as expected: {', '.join(broken)}"
+        f"{begin}: all as expected; violated{_because_of(report)}: {', '.join(broken)}"
         if broken
         else f"{begin}: nothing violated"
     )
+
+
+def _because_of(report: Report) -> str:
+    """Why violations are no failures: a finding about Kafka shows, or the scenario expects them."""
+    kafkas = [name for name in report.known if not KNOWN_FINDINGS[name].study]
+    return f", as expected or as Kafka itself does ({', '.join(kafkas)})" if kafkas else ", as expected"
 
 
 def _all_caught(report: Report) -> bool:

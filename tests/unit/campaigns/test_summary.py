@@ -70,6 +70,18 @@ def test_what_was_planted_and_lost_stands_first() -> None:
     assert "no record acknowledged with acks=all was lost against the rules (tested 4 times)" in headlines(once)
 
 
+def test_what_kafka_does_itself_is_no_failure() -> None:
+    """Shows that the sum of a campaign says why violations are none: a finding about Kafka by its name, or that the
+    scenario expects them."""
+    broken = {**ALL_HELD, "X10": Tally("violated", 5, 3)}
+    expected = record(2, "", 0, "violated", broken)
+    met = msgspec.structs.replace(expected, known=["finding-spinning-consumer"])
+    why = "violated, as expected or as Kafka itself does (finding-spinning-consumer): X10"
+    assert [*headlines(report_of(summary_of(record(1), met)))][-1] == f"2 runs: all as expected; {why}"
+    alone = report_of(summary_of(record(1), expected))
+    assert [*headlines(alone)][-1] == "2 runs: all as expected; violated, as expected: X10"
+
+
 def test_a_defect_that_was_missed_is_bad_news() -> None:
     """Shows that violations with a defect which nothing caught, or without one, are not as expected."""
     missed = report_of(summary_of(planted(1, 0, caught=False)))

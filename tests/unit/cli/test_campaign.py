@@ -97,7 +97,7 @@ def test_a_failure_is_explained(spark: NoSpark) -> None:
     assert re.match(r"2 runs: \w+ ", failures[1])
     assert failures[3].startswith("  first: seed 1, the 1st run to end, after ")
     assert re.search(r"  again with  krift run \S+$", failures[4])
-    told = lines[lines.index("The first of these failures") : lines.index("Sum")]
+    told = lines[lines.index("The first of these failures") : lines.index("NEVER TESTED")]
     assert re.match(r"small, sim, seed \d", told[1]), told[1]
     assert told[2].startswith("planted on purpose: leader-skips-offset (")
     assert told[3].startswith("VIOLATED with the planted defect: ")

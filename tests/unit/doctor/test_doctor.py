@@ -17,6 +17,7 @@ import pytest
 from orchestrator.cli import doctor
 from orchestrator.doctor import machine, software, spark, trial
 from orchestrator.doctor.base import Check
+from orchestrator.engines import spark_session
 from orchestrator.version import __version__
 from tests.unit.cli.command import krift, scenario
 
@@ -63,7 +64,8 @@ def test_a_problem_makes_it_unready(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_both_runtimes_and_spark_are_tried_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shows that nobody waits for one of them before the next begins, and that the sim's is told first."""
+    """Shows that nobody waits for one of them before the next begins, that the sim's is told first, and that the JVM is
+    ended beside them, once."""
     all_of_them = threading.Barrier(3, timeout=60)
 
     def tried(what: str) -> Check:
@@ -72,6 +74,8 @@ def test_both_runtimes_and_spark_are_tried_at_the_same_time(tmp_path: Path, monk
 
     monkeypatch.setattr(doctor, "check_run", tried)
     monkeypatch.setattr(doctor, "check_spark", lambda: tried("Spark"))
+    ended_jvms: list[str] = []
+    monkeypatch.setattr(spark_session, "end_jvm", lambda: ended_jvms.append(threading.current_thread().name))
     ended = krift("doctor", "--out", tmp_path / "runs")
     assert [line.split()[1] for line in ended.out.splitlines() if line.endswith("tried out")] == [
         "sim",
@@ -79,6 +83,8 @@ def test_both_runtimes_and_spark_are_tried_at_the_same_time(tmp_path: Path, monk
         "live",
     ]
     assert ended.out.splitlines()[-1].endswith("both runtimes and Spark were tried")
+    assert ended_jvms != [threading.current_thread().name]
+    assert len(ended_jvms) == 1
 
 
 def test_python_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
