@@ -18,6 +18,7 @@ from orchestrator.invariants.folds.fold import (
     committed_alone,
     witness,
 )
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.transactions.decided import EPOCH_BUMP
@@ -100,6 +101,14 @@ class Accounts(State):
     homes: dict[str, str] = {}
     losses: list[Lost] = []
 
+    def lose(self, losses: list[Lost]) -> None:
+        """Logs may have lost their ends. What is older than every transfer that is remembered explains nothing."""
+        if len(self.losses) > SESSIONS_REMEMBERED:
+            begun = [*(each.begun for each in self.transfers.values()), *self.open.values()]
+            since_us = min((each.since_us for each in begun), default=0)
+            self.losses = [each for each in self.losses if each.at_us >= since_us]
+        self.losses.extend(losses)
+
 
 class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
     """A transfer takes an amount from one account and adds it to another, in one transaction. Whoever reads all
@@ -138,9 +147,9 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
         body = event.body
         if type(body) is PartChange:
             if body.cause == "unclean":
-                state.losses.append(Lost(event.wall, body.tp, "unclean-election"))
+                state.lose([Lost(event.wall, body.tp, "unclean-election")])
         elif type(body) is NodeDown:
-            state.losses.extend(Lost(event.wall, tp, "loss-budget") for tp in body.lost)
+            state.lose([Lost(event.wall, tp, "loss-budget") for tp in body.lost])
         return NOTHING
 
     def step(self, state: Accounts, event: Stamped) -> Emissions:
@@ -157,6 +166,7 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
             if body.version >= EPOCH_BUMP:
                 begun = Begun(client, body.transaction, body.transactional_id, event.wall, witness(event))
                 state.open[client] = begun
+                forget_first(state.open, SESSIONS_REMEMBERED)  # their clients are gone
         elif state.transfers and event.node in state.readers:
             if kind is ConsPos:
                 self._begun(state, event, body.tp, body.new)
@@ -195,6 +205,8 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
             application, number = begun.application, begun.number
             reading.first[application] = min(number, reading.first.get(application, number))
             reading.last[application] = max(number, reading.last.get(application, number))
+            for each in (reading.first, reading.last):
+                forget_first(each, SESSIONS_REMEMBERED)
             got = state.got.setdefault(name, {}).setdefault(event.node, Got())
             got.records[f"{body.tp}/{record.offset}"], got.by = record.uid, witness(event)
 
