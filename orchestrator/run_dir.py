@@ -152,6 +152,7 @@ class RunDir:
     def trace_parts(self) -> list[Path]:
         """The files of the trace in order, each seen to be a whole Parquet file with the trace's columns.
         InputError for what is not."""
+        self.refuse_a_soak()
         parts = sorted(self.trace.glob("part-*.parquet"))
         if not parts:
             raise wrong(self.path, *self._no_trace())
@@ -160,6 +161,12 @@ class RunDir:
                 raise wrong(self.trace, f"part-{number:05}.parquet is missing, but there is a {part.name}", RESTORE)
             _look_at_parquet(part)
         return parts
+
+    def refuse_a_soak(self) -> None:
+        """Raises InputError if this is one, of whose trace only the end is there."""
+        if (self.path / "soak.json").exists():
+            expected = "a run, or the evidence of one of its findings, below evidence/; krift soak status shows it"
+            raise wrong(self.path, "a soak, of whose trace only the end is kept", expected)
 
     def _no_trace(self) -> tuple[str, str]:
         manifest = self.read_manifest()

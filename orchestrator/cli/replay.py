@@ -93,6 +93,7 @@ def command(run: str, node: str | None, at: Moment | None, incarnation: int | No
     if incarnation is not None and at is None:
         raise click.UsageError("--incarnation needs --at")
     directory = open_run_dir(out, run)
+    directory.refuse_a_soak()
     manifest = directory.read_manifest()
     plan = plan_of(directory)
     if node is not None and node not in plan.names:

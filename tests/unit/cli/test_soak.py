@@ -55,6 +55,10 @@ def test_a_soak_from_begin_to_end(small: Path, tmp_path: Path) -> None:
     assert "state       completed" in shown.out and "findings    none" in shown.out
     told = msgspec.json.decode(krift("soak", "status", "--out", runs, "--json").out, type=Status)
     assert told.state == "completed" and told.round >= 1 and told.events > 100
+    for command in ("check", "replay"):
+        refused = krift(command, "latest", "--out", runs)
+        assert refused.code == 2 and "only the end is kept" in refused.err, refused
+    assert "as expected" in krift("report", "latest", "--out", runs).out
     again = krift("soak", "resume", "--out", runs)
     assert again.code == 2 and "it is over: completed" in again.err
 
