@@ -324,7 +324,7 @@ class Chronicle:
     def _explain(self, node: str, fault: Line) -> None:
         """A live process may be down a moment before its fault is noted: then it went down by that fault."""
         line = self._killed.pop(node, None)
-        if line is not None and fault.us - line.us <= TOGETHER_US:
+        if line is not None and fault.us - line.us <= SOON_US:
             self.lines = [each for each in self.lines if each is not line]
             self._down[node] = fault
 

@@ -124,6 +124,8 @@ def _owned(body: ConsOwn) -> str:
 
 def _state(body: TxnState) -> str:
     tps = f" with {listed(body.partitions)}" if body.partitions else ""
+    if body.from_state == body.to_state:
+        return f"keeps {body.transactional_id} ({_producer(body)}) in {body.to_state}{', now' if tps else ''}{tps}"
     return f"moves {body.transactional_id} ({_producer(body)}) from {body.from_state} to {body.to_state}{tps}"
 
 

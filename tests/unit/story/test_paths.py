@@ -77,12 +77,14 @@ def test_a_path_at_a_group_has_its_generations() -> None:
 def test_a_path_to_a_transaction_has_what_became_of_it() -> None:
     """Shows the states of the transactional id that the proof is about, and not those of others."""
     trace = Stage().begin()
+    added = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "Ongoing", "Ongoing", [TP], 0, 4))
     decided = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "Ongoing", "PrepareCommit", [TP], 0, 5))
     trace.emit("broker-1", TxnState(STATE, "other", 8, 1, "Ongoing", "PrepareAbort", [TP], 0, 6))
     proof = trace.emit("broker-1", TxnMarkers(STATE, "app", 7, 1, False, 0, 2, [TP], "sent"))
     steps = path(trace, proof, key="7")
-    assert [step.event for step in steps] == [decided, proof]
-    assert steps[0].text == "broker-1 moves app (producer id 7, epoch 1) from Ongoing to PrepareCommit with orders-0"
+    assert [step.event for step in steps] == [added, decided, proof]
+    assert steps[0].text == "broker-1 keeps app (producer id 7, epoch 1) in Ongoing, now with orders-0"
+    assert steps[1].text == "broker-1 moves app (producer id 7, epoch 1) from Ongoing to PrepareCommit with orders-0"
 
 
 def test_proofs_that_the_trace_does_not_have() -> None:
