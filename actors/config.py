@@ -8,6 +8,7 @@ from typing import Any
 
 from actors.config_key import INT_MAX as INT_MAX, LONG_MAX as LONG_MAX, ConfigKey as ConfigKey, Scope as Scope
 from actors.config_of_logs import LOG_KEYS
+from actors.config_of_tiers import TIER_KEYS
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
 METADATA_EPOCH_PROTOCOL = "1.1-IV0"
@@ -311,6 +312,7 @@ CONFIG: dict[str, ConfigKey] = {
             _T,
             "The topic is tiered: its leaders copy full segments to the remote store.",
         ),
+        *TIER_KEYS,
         ConfigKey(
             "remote.log.reader.threads",
             10,
@@ -513,6 +515,8 @@ SERVER_SYNONYMS: dict[str, str] = {
     "segment.ms": "log.roll.ms",
     "retention.ms": "log.retention.ms",
     "retention.bytes": "log.retention.bytes",
+    "remote.copy.lag.ms": "log.remote.copy.lag.ms",
+    "remote.copy.lag.bytes": "log.remote.copy.lag.bytes",
 }
 """What a topic's key is called for brokers, if it is called otherwise there (``ServerTopicConfigSynonyms``)."""
 

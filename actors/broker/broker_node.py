@@ -22,6 +22,7 @@ from actors.broker import (
 from actors.broker.clean_shutdown import CleanShutdown
 from actors.broker.configuration import incremental_alter_configs
 from actors.broker.coordinator_common.find_coordinator import find_coordinator
+from actors.broker.delayed_remote_fetch import DelayedRemoteFetch
 from actors.broker.delayed_remote_list_offsets import DelayedRemoteListOffsets, HeldListOffsets
 from actors.broker.describe_producers import describe_producers
 from actors.broker.fetch import DelayedFetch
@@ -47,8 +48,9 @@ from actors.broker.metadata_image import MetadataImage
 from actors.broker.offset_for_leader_epoch import offset_for_leader_epoch
 from actors.broker.produce import DelayedProduce
 from actors.broker.producer_ids import ProducerIdManager
-from actors.broker.remote_log import readers
+from actors.broker.remote_log import readers, remote_log_manager, remote_log_metadata
 from actors.broker.remote_log.readers import RemoteLogReaders
+from actors.broker.remote_log.remote_log_manager import RemoteLogManager
 from actors.broker.replica_manager import ReplicaManager
 from actors.broker.request_channel import RequestChannel, TakenRequest
 from actors.broker.transaction_coordinator import coordinator as transaction_coordinator, loading as transaction_loading
@@ -108,6 +110,7 @@ IO_THREADS = "num.io.threads"
 AnyOperation = (
     DelayedProduce
     | DelayedFetch
+    | DelayedRemoteFetch
     | ForwardedRequest
     | OwnRequest
     | DelayedRebalance
@@ -155,6 +158,7 @@ class BrokerNode(msgspec.Struct):
     groups: GroupCoordinator = msgspec.field(default_factory=GroupCoordinator)
     transactions: TransactionCoordinator = msgspec.field(default_factory=TransactionCoordinator)
     verification: AddPartitionsToTxnManager = msgspec.field(default_factory=AddPartitionsToTxnManager)
+    remote_log: RemoteLogManager = msgspec.field(default_factory=RemoteLogManager)
     readers: RemoteLogReaders = msgspec.field(default_factory=RemoteLogReaders)
     wall_offset_ms: int = 0
     requests: int = 0
@@ -219,6 +223,7 @@ class BrokerNode(msgspec.Struct):
         """``life``: names the incarnation among all."""
         self.groups.start(life)
         self.transactions.start(life)
+        self.remote_log.start(life)
         logs = self.logs.load(turn, disk, clean=self.clean_shutdown.found)
         self.replicas.load(turn, disk, logs)
         self.replicas.sessions = FetchSessionCache(self.settings.fetch_session_cache_slots, life)
@@ -341,6 +346,7 @@ class BrokerNode(msgspec.Struct):
         if everything:
             self._poll_quorum(turn)
             self.replicas.fetchers.poll(turn)
+            self.remote_log.poll(turn, self.forwarding)
             self.readers.poll(turn)
         self.replicas.isr_changes.poll(turn)
         self.transactions.markers.poll(turn)
@@ -454,6 +460,8 @@ COMPONENTS.add(raft_client.COMPONENT, lambda node: node.raft)
 COMPONENTS.add(purgatory.COMPONENT, lambda node: node.purgatory)
 COMPONENTS.add(lifecycle.COMPONENT, lambda node: node.lifecycle)
 COMPONENTS.add(log_manager.COMPONENT, lambda node: node.logs)
+COMPONENTS.add(remote_log_manager.COMPONENT, lambda node: node.remote_log)
+COMPONENTS.add(remote_log_metadata.COMPONENT, lambda node: node.remote_log.metadata)
 COMPONENTS.add(replica_manager.COMPONENT, lambda node: node.replicas)
 COMPONENTS.add(replica_fetcher.COMPONENT, lambda node: node.replicas.fetchers)
 COMPONENTS.add(alter_partition.COMPONENT, lambda node: node.replicas.isr_changes)

@@ -56,6 +56,9 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if "range-ends-before-end" in turn.step.defects and log.high_watermark < item.offset == log.end_offset:
         result.error = KafkaError.NONE if params.from_follower else KafkaError.OFFSET_OUT_OF_RANGE
     result.valid = not result.error
+    if item.offset < log.local_start_offset and not params.from_follower:
+        result.remote = True
+        return result
     limit = partition.last_fetchable_offset(params.isolation)
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
@@ -253,6 +256,8 @@ def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, 
             return (True, 0)
     log = partition.log
     if not log.start_offset <= item.offset <= log.end_offset:
+        return (True, 0)
+    if item.offset < log.local_start_offset:
         return (True, 0)
     limit = partition.last_fetchable_offset(params.isolation)
     if item.offset > limit:

@@ -82,7 +82,8 @@ class FetchParams(msgspec.Struct, frozen=True, gc=False):
 class ReadResult(msgspec.Struct, gc=False):
     """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
     position is above what may be read, where waiting would not help a client that comes from a leader that knew
-    more. ``aborted``: of who reads what is committed, transactions that the batches may belong to."""
+    more. ``remote``: the position is below what this broker has itself. ``aborted``: of who reads what is committed,
+    transactions that the batches may belong to."""
 
     item: FetchItem
     error: KafkaError = KafkaError.NONE
@@ -95,6 +96,7 @@ class ReadResult(msgspec.Struct, gc=False):
     partition: Partition | None = None
     valid: bool = False
     beyond: bool = False
+    remote: bool = False
 
     @property
     def has_grown(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from actors.broker import unclean_recovery
+from actors.broker.coordinator_common.partitions import UNTIERED_TOPICS
 from actors.broker.turn import Turn
 from actors.log.batch import Batch
 from actors.log.control_records import EndTxnMarker
@@ -82,7 +83,7 @@ class Partition(msgspec.Struct):
     confirmed it, kept by leaders only. ``leader_epoch_start``: log end with which this broker became leader of
     ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it). recovering: it was elected
     uncleanly, and serves nobody before the controller knows that its log is in order (``unclean_recovery``).
-    ``remote_storage``: its log is tiered.
+    ``remote_storage``: its log is tiered; ``copies_disabled``: nothing more of it is copied.
     """
 
     tp: str
@@ -100,6 +101,7 @@ class Partition(msgspec.Struct):
     isr: list[int] = []
     min_isr: int = 1
     remote_storage: bool = False
+    copies_disabled: bool = False
     pending: PendingIsr | None = None
     remotes: dict[int, RemoteReplica] = {}
 
@@ -238,7 +240,8 @@ class Partition(msgspec.Struct):
         if "min-isr-of-its-own" in turn.step.defects:
             self.min_isr = settings.min_insync_replicas
         enabled = turn.image.config(settings.node_id, self.topic, "remote.storage.enable", False)
-        self.remote_storage = settings.cluster.remote_store and bool(enabled)
+        self.remote_storage = settings.cluster.remote_store and self.topic not in UNTIERED_TOPICS and bool(enabled)
+        self.copies_disabled = bool(turn.image.config(settings.node_id, self.topic, "remote.log.copy.disable", False))
         limits = settings.log_config
         self.log.config = LogConfig(
             value("max.message.bytes", limits.max_message_bytes),
@@ -248,6 +251,8 @@ class Partition(msgspec.Struct):
             value("segment.ms", limits.segment_ms),
             value("retention.bytes", limits.retention_bytes),
             value("retention.ms", limits.retention_ms),
+            value("remote.copy.lag.ms", limits.remote_copy_lag_ms),
+            value("remote.copy.lag.bytes", limits.remote_copy_lag_bytes),
         )
 
     def _forgets(self, turn: Turn, state: PartitionRegistration) -> bool:

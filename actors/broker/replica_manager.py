@@ -7,6 +7,7 @@ import msgspec
 
 from actors.broker import (
     alter_partition,
+    delayed_remote_fetch,
     fetch as fetches,
     leadership,
     produce as produces,
@@ -254,6 +255,9 @@ class ReplicaManager(msgspec.Struct):
         if params.from_follower:
             for result in results:
                 self._follower_fetched(turn, params, result)
+        if any(result.remote for result in results):
+            delayed_remote_fetch.begin(turn, params, results)
+            return
         if fetches.must_answer(params, results, turn.step.now_ms):
             fetches.answer(turn, params, results)
             return

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.broker.group_coordinator.group_config import GroupConfig, group_config_of
 from actors.broker.remote_log.reader_config import ReaderConfig, reader_config_of
+from actors.broker.remote_log.remote_log_config import RemoteLogConfig, remote_log_config_of
 from actors.broker.transaction_coordinator.transaction_config import TransactionConfig, transaction_config_of
 from actors.config import setting
 from actors.features import KAFKA_7408, KIP_232, KIP_1075, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
@@ -41,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True):
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
     readers: ReaderConfig = ReaderConfig()
+    remote_log: RemoteLogConfig = RemoteLogConfig()
     replica_lag_time_max_ms: int = 30000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_min_bytes: int = 1
@@ -88,6 +90,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         groups=group_config_of(config),
         transactions=transaction_config_of(config),
         readers=reader_config_of(config),
+        remote_log=remote_log_config_of(config, spec.cluster.remote_store),
         replica_lag_time_max_ms=config["replica.lag.time.max.ms"],
         replica_fetch_wait_max_ms=config["replica.fetch.wait.max.ms"],
         replica_fetch_min_bytes=config["replica.fetch.min.bytes"],
@@ -122,6 +125,7 @@ class Turn(NodeTurn):
         "purgatory",
         "raft",
         "readers",
+        "remote_log",
         "replicas",
         "serving",
         "settings",
@@ -143,6 +147,7 @@ class Turn(NodeTurn):
         self.transactions = node.transactions
         self.verification = node.verification
         self.readers = node.readers
+        self.remote_log = node.remote_log
         self.producer_ids = node.producer_ids
         self.broker_epoch = node.lifecycle.broker_epoch
 

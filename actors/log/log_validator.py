@@ -15,7 +15,9 @@ NO_TIMESTAMP = -1
 
 class LogConfig(msgspec.Struct, frozen=True):
     """A topic's limits, as they are where nothing is configured. Timestamps: how far a record's may lie from the
-    leader's clock. Retention: how much is kept, and for how long; -1: all of it, for ever."""
+    leader's clock. Retention: how much is kept, and for how long; -1: all of it, for ever. Lag: how long, or how many
+    bytes behind the log end, a full segment waits before it is copied to remote storage; -1: as long as it is
+    retained."""
 
     max_message_bytes: int = 1048588
     timestamp_before_max_ms: int = LONG_MAX
@@ -24,6 +26,18 @@ class LogConfig(msgspec.Struct, frozen=True):
     segment_ms: int = 604800000
     retention_bytes: int = -1
     retention_ms: int = 604800000
+    remote_copy_lag_ms: int = 0
+    remote_copy_lag_bytes: int = -1
+
+    def is_due_for_copy(self, age_ms: int, bytes_behind: int) -> bool:
+        """Whether a full segment of this age, with so many bytes behind it, may be copied
+        (``RemoteLogManager.isEligibleForUpload``)."""
+        lag_ms = self.retention_ms if self.remote_copy_lag_ms < 0 else self.remote_copy_lag_ms
+        lag_bytes = self.retention_bytes if self.remote_copy_lag_bytes < 0 else self.remote_copy_lag_bytes
+        if lag_ms == 0 or lag_bytes == 0:
+            return True
+        old = lag_ms > 0 and not 0 <= age_ms < lag_ms
+        return old or 0 < lag_bytes <= bytes_behind
 
 
 DEFAULT_LOG_CONFIG = LogConfig()

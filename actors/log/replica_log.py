@@ -59,6 +59,7 @@ class AppendResult(msgspec.Struct, frozen=True, gc=False):
 class ReplicaLog(msgspec.Struct):
     """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept from ``base`` on, but
     not shown. ``local_start_offset``: where begins what this broker has itself.
+    ``highest_remote_offset``: the last offset that is known to be copied, -1 none.
 
     ``segments``: its parts, oldest first; the last one is *active*, and takes what is appended. Their files hold one
     entry per batch, in order. The owner decides when to Sync them.
@@ -74,6 +75,7 @@ class ReplicaLog(msgspec.Struct):
     epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
     producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
     aborted: TransactionIndex = msgspec.field(default_factory=TransactionIndex)
+    highest_remote_offset: int = -1
 
     def __post_init__(self) -> None:
         if not self.segments:

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import msgspec
 
 from actors.log.batch import Batch
-from actors.node.codec import decode
+from actors.log.leader_epoch_cache import EpochEntry
+from actors.log.segments import SegmentHeader, max_timestamp_of
+from actors.log.transaction_index import AbortedTxn
+from actors.node.codec import decode, encode
 
 LOG = "LOG"
 OFFSET = "OFFSET"
@@ -29,6 +34,24 @@ class IndexEntry(msgspec.Struct, frozen=True, array_like=True):
     position: int
 
 
+def objects_of(
+    batches: list[Batch], aborted: list[AbortedTxn], following: SegmentHeader, epochs: list[EpochEntry]
+) -> dict[str, bytes]:
+    """The objects of a segment. ``following``: what the next segment begins with, the state of the producers there;
+    ``epochs``: the leader epochs of the log up to there. Without aborted transactions there is no index of them."""
+    data, offsets, timestamps, newest_ms = bytearray(), list[IndexEntry](), list[IndexEntry](), -1
+    for batch in batches:
+        newest_ms = max(newest_ms, max_timestamp_of(batch))
+        offsets.append(IndexEntry(batch.base_offset, len(data)))
+        timestamps.append(IndexEntry(newest_ms, len(data)))
+        entry = encode(batch)
+        data += len(entry).to_bytes(_LENGTH_BYTES, "big") + entry
+    found = {LOG: bytes(data), OFFSET: encode(offsets), TIMESTAMP: encode(timestamps)}
+    if aborted:
+        found[TRANSACTION] = encode(aborted)
+    return {**found, PRODUCER_SNAPSHOT: encode(following), LEADER_EPOCH: encode(epochs)}
+
+
 def read_batches(data: bytes) -> list[Batch]:
     """The whole batches in a piece of log data that begins with one."""
     found, at = list[Batch](), 0
@@ -45,6 +68,30 @@ def read_index(data: bytes) -> list[IndexEntry]:
     """An index of offsets or of timestamps."""
     found: list[IndexEntry] = decode(data, list[IndexEntry])
     return found
+
+
+def read_transactions(data: bytes) -> list[AbortedTxn]:
+    """An index of aborted transactions."""
+    found: list[AbortedTxn] = decode(data, list[AbortedTxn])
+    return found
+
+
+def read_header(data: bytes) -> SegmentHeader:
+    """A producer snapshot: what a log begins with behind the segment."""
+    found: SegmentHeader = decode(data, SegmentHeader)
+    return found
+
+
+def read_epochs(data: bytes) -> list[EpochEntry]:
+    """The leader epochs of the log up to the end of the segment."""
+    found: list[EpochEntry] = decode(data, list[EpochEntry])
+    return found
+
+
+def position_of_offset(index: list[IndexEntry], offset: int) -> int:
+    """Where the batch begins that holds an offset, or the first one behind it."""
+    place = bisect_right(index, offset, key=lambda entry: entry.key) - 1
+    return index[max(place, 0)].position if index else 0
 
 
 def position_of_timestamp(index: list[IndexEntry], timestamp_ms: int) -> int | None:

@@ -131,7 +131,12 @@ from actors.trace.run_events import (
     StoreRuleChange as StoreRuleChange,
     Tick as Tick,
 )
-from actors.trace.tier_events import StoreObject as StoreObject, TierEvent
+from actors.trace.tier_events import (
+    StoreObject as StoreObject,
+    TierEvent,
+    TierPhase as TierPhase,
+    TierSegment as TierSegment,
+)
 from actors.trace.transaction_events import (
     TransactionEvent,
     TransactionStateName as TransactionStateName,

@@ -18,4 +18,30 @@ class StoreObject(TraceEvent, frozen=True, tag="store.object"):
     size: int
 
 
-TierEvent = StoreObject
+TierPhase = Literal["copying", "copied", "copy-failed", "deleting", "deleted", "delete-failed", "known", "refused"]
+"""What becomes of a copied segment. Of its leader: copying: it is about to tell that it copies it; copied: all of it is
+in the store, and the metadata topic says so; copy-failed: something went wrong; deleting, deleted, delete-failed:
+likewise. Of every broker: known: it consumed a new state; refused: it consumed one that does not follow."""
+
+
+class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
+    """Something becomes of a copied segment, by a broker. ``state``: that it has before (known: from now on).
+    ``start``, ``end``: its first and its last offset; ``epochs``: leader epoch -> where it begins in the segment.
+    leader_epoch, high_watermark, last_stable_offset, log_start: of the broker's replica then; ``within``: whether
+    the copy belongs to its log (neither with known and refused)."""
+
+    tp: str
+    segment: str
+    phase: TierPhase
+    state: str
+    start: int
+    end: int
+    epochs: dict[str, int]
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start: int = -1
+    within: bool = False
+
+
+TierEvent = StoreObject | TierSegment

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.remote_log.remote_log_config import SYSTEM_ENABLE
 from actors.config import CONFIG, default_config
 from actors.control import Predicate
 from actors.defects.catalogue import DEFECTS
@@ -60,7 +61,10 @@ def resolve(
     defects = [*scenario.defects, *(name for name in defects if name not in scenario.defects)]
     features = {**default_features(), **expand_features(scenario.features)}
     versions = {**default_ranges(), **scenario.versions}
-    config = {**default_config("controller"), **default_config("broker"), **scenario.cluster.config}
+    config = {**default_config("controller"), **default_config("broker")}
+    if scenario.cluster.remote_store is not None:
+        config[SYSTEM_ENABLE] = True
+    config |= scenario.cluster.config
     cluster = _cluster(scenario)
     drawn: dict[str, list[str]] = {}
     core = _core(scenario, drawn)

@@ -40,9 +40,9 @@ from chaos.scenario.durations import (
 from chaos.scenario.selectors import EXPECTED as SELECTOR_EXPECTED, Selector, parse_selector
 
 NAME_PATTERN = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state")
-"""The topics of Kafka's own that a scenario may lay out, so that it is known who coordinates groups, and transactions;
-else the first who looks for a coordinator has its topic made."""
+COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state", "__remote_log_metadata")
+"""The topics of Kafka's own that a scenario may lay out, so that it is known who coordinates groups, and transactions,
+and who leads the metadata of remote storage; else the first who needs one of them has it made."""
 TOPIC_PATTERN = rf"^({'|'.join(COORDINATORS_TOPICS)}|[a-zA-Z0-9][a-zA-Z0-9._-]{{0,199}})$"
 
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}

@@ -13,6 +13,10 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 
 INTERNAL_TOPICS = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC)
 """Topics of Kafka's own, which are compacted."""
+REMOTE_LOG_METADATA_TOPIC = "__remote_log_metadata"
+"""Holds what is known of segments in remote storage."""
+UNTIERED_TOPICS = (*INTERNAL_TOPICS, REMOTE_LOG_METADATA_TOPIC)
+"""Topics that are never tiered."""
 
 
 def partition_for(turn: Turn, topic: str, key: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.remote_log.fetch_reader import RemoteLogReader
 from actors.broker.remote_log.offset_reader import RemoteLogOffsetReader
 from actors.broker.remote_log.store_calls import connection_of
 from actors.broker.turn import Turn
@@ -17,7 +18,7 @@ from actors.trace.events import ReaderTaskPhase, TierTask
 PURPOSE = "remote-read/"
 """Prefix of the purposes of calls: ``remote-read/<pool>/<thread>``."""
 
-AnyReaderTask = RemoteLogOffsetReader
+AnyReaderTask = RemoteLogOffsetReader | RemoteLogReader
 """What may be read."""
 
 

@@ -57,7 +57,7 @@ class RemoteLogReaders(msgspec.Struct):
 
     def segments_of(self, partition: Partition) -> SegmentMetadataCache:
         """What is known of the copies of a partition."""
-        return self.segments.setdefault(f"{partition.topic_id}/{partition.index}", SegmentMetadataCache())
+        return self.segments.setdefault(segments_key(partition), SegmentMetadataCache())
 
     def max_timestamp(self, partition: Partition) -> int | None:
         """The greatest timestamp in remote storage, None if that is not known: the maxTimestamp of the proposal's
@@ -104,6 +104,11 @@ class RemoteLogReaders(msgspec.Struct):
         """A call to the store ended."""
         name, _, thread = argument.partition("/")
         self.pools[name].on_ended(turn, ended, int(thread))
+
+
+def segments_key(partition: Partition) -> str:
+    """What a partition is called here: a topic that comes after another one of its name has copies of its own."""
+    return f"{partition.topic_id}/{partition.index}"
 
 
 COMPONENT: Component[RemoteLogReaders, Turn] = Component(

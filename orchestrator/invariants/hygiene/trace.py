@@ -123,7 +123,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     ),
     "broker": (
         *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "meta.image"),
-        *("log.roll", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
+        *("tier.seg", "log.roll", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
         *("grp.gen", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.load", "txn.markers", "txn.verify"),
     ),

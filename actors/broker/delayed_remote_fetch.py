@@ -1,0 +1,111 @@
+"""Fetches of consumers below the local log start, which wait for remote storage (``DelayedRemoteFetch.java``,
+``ReplicaManager.processRemoteFetches``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+
+from actors.broker import purgatory
+from actors.broker.fetch import answer
+from actors.broker.fetch_request import FetchParams, ReadResult
+from actors.broker.partition import find_partition
+from actors.broker.purgatory import READABLE
+from actors.broker.remote_log.fetch_reader import RemoteLogReader
+from actors.broker.remote_log.reader_task import AwaitsRead
+from actors.broker.remote_log.readers import READER
+from actors.broker.remote_log.remote_log_config import FETCH_MAX_WAIT
+from actors.broker.turn import Turn
+from actors.node.errors import KafkaError
+from actors.node.isolation import READ_COMMITTED
+from actors.node.purgatory import PREFIX, Key
+
+
+class DelayedRemoteFetch(AwaitsRead):
+    """A Fetch of which partitions are being read from remote storage. results: of all its partitions, as far as they
+    are known; tasks: partition -> the read that it waits for."""
+
+    params: FetchParams
+    results: list[ReadResult]
+    tasks: dict[str, int] = msgspec.field(default_factory=dict)
+
+    timer: ClassVar[str] = f"{PREFIX}remote-fetch"
+
+    @property
+    def keys(self) -> Iterable[Key]:
+        return [(READABLE, result.item.tp) for result in self.results if result.remote]
+
+    def try_complete(self, context: Turn, key: Key) -> bool:
+        """Whether every read is done, or a partition of them is no longer to be had here."""
+        return not self.tasks or any(_lost(context, self.params, tp) for tp in self.tasks)
+
+    def on_complete(self, context: Turn) -> None:
+        for result in self.results:
+            error = _lost(context, self.params, result.item.tp) if result.item.tp in self.tasks else KafkaError.NONE
+            if error:
+                result.error, result.batches = error, []
+        self._give_up(context, expired=False)
+        answer(context, self.params, self.results)
+
+    def on_expiration(self, context: Turn) -> None:
+        """What is not there yet is answered with nothing; the client asks again."""
+        self._give_up(context, expired=True)
+        answer(context, self.params, self.results)
+
+    def _give_up(self, context: Turn, *, expired: bool) -> None:
+        for task in self.tasks.values():
+            context.readers.pools[READER].give_up(context, task, expired=expired, interrupt=False)
+
+    def on_read(self, context: Turn, task: RemoteLogReader) -> None:
+        if self.tasks.get(task.tp) != task.number:
+            return
+        del self.tasks[task.tp]
+        for result in self.results:
+            if result.item.tp == task.tp:
+                result.error, result.batches, result.aborted = task.error, task.batches, task.aborted
+        context.purgatory.try_complete(context, self.connection, (READABLE, task.tp))
+
+
+def begin(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
+    """Read what lies below the local log start, and answer when that is there, or remote.fetch.max.wait.ms is over. A
+    read for which there is no room fails at once."""
+    static = turn.settings.remote_log.fetch_max_wait_ms
+    wait_ms = int(turn.image.config(turn.settings.node_id, "", FETCH_MAX_WAIT, static))
+    delayed = DelayedRemoteFetch(params.connection, turn.step.now_ms + wait_ms, params, results)
+    tasks = []
+    for result in results:
+        if result.remote:
+            task = _task(turn, params, result)
+            delayed.tasks[task.tp] = task.number
+            tasks.append((task, result))
+    turn.purgatory.park(turn.step, delayed)
+    for task, result in tasks:
+        if not turn.readers.pools[READER].submit(turn, task):
+            del delayed.tasks[task.tp]
+            result.error = KafkaError.UNKNOWN_SERVER_ERROR
+    purgatory.readable(turn, tasks[0][0].tp)
+
+
+def _task(turn: Turn, params: FetchParams, result: ReadResult) -> RemoteLogReader:
+    partition, item = result.partition, result.item
+    assert partition is not None, "it was read"
+    return RemoteLogReader(
+        turn.readers.next_task(),
+        params.connection,
+        params.correlation_id,
+        item.tp,
+        partition.key,
+        offset=item.offset,
+        max_bytes=min(item.max_bytes, params.max_bytes),
+        committed=params.isolation == READ_COMMITTED,
+    )
+
+
+def _lost(turn: Turn, params: FetchParams, tp: str) -> KafkaError:
+    """Why a partition is no longer to be read here, if so."""
+    partition, error = find_partition(turn, tp)
+    if partition is None or error:
+        return error
+    return partition.check_epoch(-1, leader_only=params.leader_only)
