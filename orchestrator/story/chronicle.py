@@ -86,6 +86,14 @@ ROUTINE = (
 yet; that the transaction of a record is aborted; that
 their group rebalances; which member id they have."""
 
+OPERATIONS = {
+    "init": "initTransactions",
+    "begin": "beginTransaction",
+    "send-offsets": "sendOffsetsToTransaction",
+    "end": "the end of a transaction",
+}
+"""Kinds of operations whose names are no words for what a client does."""
+
 KEPT_MAX = 2_000
 """Lines that a run of days keeps; what was done to the cluster is always kept."""
 
@@ -450,7 +458,13 @@ class Chronicle:
             how = "fails" if body.outcome == "fail" else "has an unknown outcome, done or not"
             name = error_name(body.error)
             weight = DETAIL if name in ROUTINE else CHANGE
-            self.count(event, body.kind, f"{how} {name}", f"a {body.kind} of {event.node} {how}: {name}", weight)
+            self.count(
+                event,
+                body.kind,
+                f"{how} {name}",
+                f"{OPERATIONS.get(body.kind, f'a {body.kind}')} of {event.node} {how}: {name}",
+                weight,
+            )
 
     def _at(self, event: Stamped) -> str:
         return seconds(event.wall - (self.zero_us or 0))

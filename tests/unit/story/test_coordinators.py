@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from actors.node.errors import KafkaError
 from actors.trace.events import (
     BeginInvoke,
     ConsOwn,
     EndInvoke,
+    EndReturn,
     GrpGen,
     GrpLoad,
     InitInvoke,
@@ -134,6 +136,18 @@ def test_an_abort_that_nobody_asked_for_has_its_reason() -> None:
         f"{ITSELF}: its timeout is over, although its application asks to commit it",
         f"{ITSELF}: a producer with this transactional id begins anew",
         f"{ITSELF}: its timeout is over",
+    ]
+
+
+def test_a_transaction_that_cannot_be_ended_is_told_in_words() -> None:
+    """Shows what failed by a name that a reader knows, and not by the kind that the trace has."""
+    trace = Coordinated().begins()
+    fenced = KafkaError.INVALID_PRODUCER_EPOCH
+    trace.emit(APP, EndReturn("o2", "fail", fenced, APP, 1, 7, 0, True, True))
+    trace.emit(APP, InitReturn("o3", "fail", fenced, APP))
+    assert trace.story() == [
+        f"the end of a transaction of {APP} fails: INVALID_PRODUCER_EPOCH",
+        f"initTransactions of {APP} fails: INVALID_PRODUCER_EPOCH",
     ]
 
 
