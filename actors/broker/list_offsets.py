@@ -10,6 +10,7 @@ from actors.broker.list_offsets_answer import NOTHING, Found, ListOffsetsCall, P
 from actors.broker.partition import Partition, find_partition
 from actors.broker.remote_log import offset_reader
 from actors.broker.turn import Turn
+from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.spec import topic_partition
 from krift.v1.list_offsets import ListOffsetsRequest
@@ -124,9 +125,11 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found | RemoteLookup:
         return Found(refusal) if refusal else Found(KafkaError.NONE, -1, limit, partition.leader_epoch)
     if query.timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log.start_offset
+        if query.timestamp == EARLIEST_LOCAL:
+            start = partition.log.local_start_offset
         return Found(KafkaError.NONE, -1, start, partition.log.epochs.epoch_at(start))
     if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOTHING
+        return of_copies(partition.log, query.timestamp) if partition.remote_storage else NOTHING
     if query.from_client and "timestamp-past-open" in turn.step.defects:
         limit = partition.log.high_watermark
     lookup = RemoteLookup(limit, refusal)
@@ -134,6 +137,17 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found | RemoteLookup:
         unrefused = "late-answer-unrefused" in turn.step.defects
         return RemoteLookup(limit, KafkaError.NONE) if unrefused else lookup
     return lookup.conclude(KafkaError.NONE, _by_timestamp(turn, partition, query.timestamp))
+
+
+def of_copies(log: ReplicaLog, timestamp: int) -> Found:
+    """How far a tiered log is copied, or where what is not copied begins, as far as this leader knows
+    (``UnifiedLog``: fetchLatestTieredTimestamp, fetchEarliestPendingUploadOffset)."""
+    offset = log.highest_remote_offset
+    if timestamp == EARLIEST_PENDING_UPLOAD:
+        if offset < 0 and log.start_offset < log.local_start_offset:
+            return NOTHING
+        offset = max(offset + 1, log.start_offset)
+    return NOTHING if offset < 0 else Found(KafkaError.NONE, -1, offset, log.epochs.epoch_at(offset))
 
 
 def _by_timestamp(turn: Turn, partition: Partition, timestamp: int) -> Found | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.broker.list_offsets import EARLIEST_PENDING_UPLOAD, LATEST_TIERED, of_copies
 from actors.broker.remote_log.copied_offset import find_highest_remote_offset, find_log_start_offset
 from actors.broker.remote_log.copy_task import candidates, epochs_in, segment_objects
 from actors.broker.remote_log.expiration_task import find_expired
@@ -178,3 +179,22 @@ def test_leftovers_and_other_lineages_go() -> None:
     other = copy("f", 0, 5, (3, 0), (4, 5))
     found = find_expired(known(begun, before, other), log, 10**9, "")
     assert (keys(found.segments), found.start) == (["d", "e"], -1)
+
+
+def test_what_is_told_of_copies() -> None:
+    """Shows LATEST_TIERED and EARLIEST_PENDING_UPLOAD of a tiered log: nothing copied, two epochs copied, and a log
+    start behind the copies, when the last one has no epoch any more."""
+    log = log_of(0, 2, 5)
+
+    def told(timestamp: int) -> tuple[int, int]:
+        found = of_copies(log, timestamp)
+        return (found.offset, found.leader_epoch)
+
+    assert (told(LATEST_TIERED), told(EARLIEST_PENDING_UPLOAD)) == ((-1, -1), (0, 0))
+    log.highest_remote_offset = 7
+    assert (told(LATEST_TIERED), told(EARLIEST_PENDING_UPLOAD)) == ((7, 2), (8, 5))
+    log.increment_start_offset(Step(0), 9, "delete-records")
+    assert (told(LATEST_TIERED), told(EARLIEST_PENDING_UPLOAD)) == ((7, -1), (9, 5))
+    log.highest_remote_offset = -1
+    log.local_start_offset = 10
+    assert told(EARLIEST_PENDING_UPLOAD) == (-1, -1)
