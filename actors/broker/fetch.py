@@ -53,6 +53,8 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if not log.start_offset <= item.offset <= log.end_offset:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
         return result
+    if "start-out-of-range" in turn.step.defects and 0 < item.offset == log.start_offset and not params.from_follower:
+        result.error = KafkaError.OFFSET_OUT_OF_RANGE
     if "range-ends-before-end" in turn.step.defects and log.high_watermark < item.offset == log.end_offset:
         result.error = KafkaError.NONE if params.from_follower else KafkaError.OFFSET_OUT_OF_RANGE
     result.valid = not result.error
@@ -189,9 +191,10 @@ def _answer_partition(
     if result.diverging is not None and version >= 12:
         epoch, end_offset = result.diverging
         data.diverging_epoch = FetchResponse.EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    if result.partition is not None and params.from_follower and result.item.log_start == result.item.offset > 0:
-        log = result.partition.log
-        data.prefix_hash = log.ph_at(log.boundary_at_or_below(result.item.offset))
+    if result.partition is not None and params.from_follower:
+        log, offset = result.partition.log, result.item.offset
+        if 0 < offset in (log.start_offset, result.item.log_start):
+            data.prefix_hash = log.ph_at(log.boundary_at_or_below(offset))
     if result.batches:
         data.records = [batch.to_message() for batch in result.batches]
         data.aborted_transactions = [

@@ -399,6 +399,8 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     its log start, which may not."""
     log = partition.log
     log.take_prefix_hash(turn.step, turn.files, data.prefix_hash)
+    if log.start_offset < data.log_start_offset == log.end_offset:
+        log.begin_behind_all(turn.step, turn.files, data.prefix_hash, partition.leader_epoch)
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
     was = log.high_watermark
     new = log.bounded_high_watermark(data.high_watermark)

@@ -74,6 +74,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "The answer to a follower with a divergent log is that its position is out of range.",
         "KIP-595, before it was accepted",
     ),
+    Defect(
+        "start-out-of-range",
+        "actors.broker",
+        "H8",
+        "A consumer at the very start of a log that begins above 0 is told that it is out of range.",
+        nemesis="retention",
+    ),
     Defect("diverging-unsaid", "actors.broker", "P23", "A leader does not report divergence to followers."),
     Defect(
         "epoch-ends-at-log-end",

@@ -20,6 +20,20 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "A batch that is sent again is acknowledged with the offset of the oldest batch that the leader remembers.",
         nemesis="clients",
     ),
+    Defect(
+        "retention-past-watermark",
+        "actors.log",
+        "P22",
+        "Retention deletes segments that are not below the high watermark.",
+        nemesis="retention",
+    ),
+    Defect(
+        "retention-within-segment",
+        "actors.log",
+        "P22",
+        "Retention moves the log start one batch too far.",
+        nemesis="retention",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",

@@ -7,7 +7,7 @@ import msgspec
 
 from actors.log.batch import Batch
 from actors.log.replica_log import ReplicaLog, told_hash
-from actors.log.segments import LogBase, LogSegment, parse_segment_file, read_header, segment_file
+from actors.log.segments import LogBase, LogSegment, is_header, parse_segment_file, read_header, segment_file
 from actors.node.codec import decode
 from actors.node.events import DiskImage
 from actors.node.files import Files
@@ -64,7 +64,7 @@ def recover_log(step: Step, files: Files, tp: str, disk: DiskImage, start: LogBa
     for file, entries in disk.items():
         _recover_segment(step, tp, found, file, entries, is_last=file == list(disk)[-1])
     log = ReplicaLog(tp) if found.log is None else found.log
-    if found.is_over:
+    if found.lost:
         was = max((batch.end_offset for batch in found.lost if batch is not None), default=log.end_offset)
         step.record(LogTrunc(tp, was, log.end_offset, "recovery", log.last_epoch, told_hash(log.end_ph)))
     for file in found.dropped:
@@ -81,7 +81,7 @@ def _recover_segment(step: Step, tp: str, found: _Recovered, file: str, entries:
     segment = None if found.is_over else _read_segment(file, entries, step.wall_ms)
     if segment is None or (found.log is not None and segment.base.offset != found.log.end_offset):
         found.dropped.append(file)
-        found.lost += [_read(entry) for entry in entries]
+        found.lost += [_read(entry) for entry in entries if not is_header(entry)]
         return
     log = found.log = _with_segment(found.log, tp, segment)
     batches = [_read(entry) for entry in entries[segment.headed :]]

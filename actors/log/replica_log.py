@@ -440,10 +440,8 @@ class ReplicaLog(msgspec.Struct):
         files.append(step, file, [segment.header] if segment.headed else [])
 
     def increment_start_offset(self, step: Step, offset: int, reason: StartReason) -> bool:
-        """Move the log start up to ``offset``, if that is above it; leader epochs that ended before go. AssertionError
-        above the high watermark (``UnifiedLog.maybeIncrementLogStartOffset``)."""
-        if offset > self.high_watermark:
-            raise AssertionError(f"{self.tp}: log start {offset}, above the high watermark {self.high_watermark}")
+        """Move the log start up to ``offset``, which is not above the high watermark, if it is above the log start;
+        leader epochs that ended before go (``UnifiedLog.maybeIncrementLogStartOffset``)."""
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
@@ -483,10 +481,13 @@ class ReplicaLog(msgspec.Struct):
     ) -> None:
         """Give up everything, and begin at ``base`` with nothing, its prefix hash perhaps to be told yet
         (``UnifiedLog.truncateFullyAndStartAt``)."""
+        self.producers.restore({})
+        self._restart(step, files, base, leader_epoch, reason)
+
+    def _restart(self, step: Step, files: Files, base: LogBase, leader_epoch: int, reason: StartReason) -> None:
         was, old = self.end_offset, self.files
         self.batches, self.segments = [], []
         self.epochs.entries.clear()
-        self.producers.restore({})
         self.aborted.truncate_to(0)
         self.start_offset = self.local_start_offset = base.offset
         if was > base.offset:
@@ -501,6 +502,13 @@ class ReplicaLog(msgspec.Struct):
         """Remove its files."""
         for file in self.files:
             files.delete(step, file)
+
+    def begin_behind_all(self, step: Step, files: Files, ph: int, leader_epoch: int) -> None:
+        """The leader's log begins where this one ends, so that nothing here is a part of it: begin there, too.
+        Producers stay known. ``ph``: prefix hash there, of the leader (ghost data): what is below may be something
+        else, as no leader epochs are compared below the start of a log."""
+        base = LogBase(self.end_offset, ph)
+        self._restart(step, files, base, leader_epoch, "out-of-range")
 
     def take_prefix_hash(self, step: Step, files: Files, ph: int) -> None:
         """An empty log that does not begin at 0 is told the prefix hash there (ghost data)."""

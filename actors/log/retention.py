@@ -16,11 +16,11 @@ from actors.node.step import Step
 def delete_old_segments(step: Step, files: Files, log: ReplicaLog) -> bool:
     """Delete what lies below the log start, what is too much, and what is too old; whether the log start moved."""
     start = log.start_offset
-    below = _count(log, (segment_end <= log.local_start_offset for segment_end in _segment_ends(log)[:-1]))
+    below = _count(step, log, (segment_end <= log.local_start_offset for segment_end in _segment_ends(log)[:-1]))
     if below:
         log.drop_segments(step, files, below)
-    _delete(step, files, log, _count(log, _too_much(log)), "retention-bytes")
-    _delete(step, files, log, _count(log, _too_old(step, log)), "retention-ms")
+    _delete(step, files, log, _count(step, log, _too_much(log)), "retention-bytes")
+    _delete(step, files, log, _count(step, log, _too_old(step, log)), "retention-ms")
     return log.start_offset != start
 
 
@@ -43,11 +43,13 @@ def _too_old(step: Step, log: ReplicaLog) -> Iterator[bool]:
         yield 0 <= limit_ms < step.wall_ms - segment.largest_timestamp_ms
 
 
-def _count(log: ReplicaLog, wanted: Iterator[bool]) -> int:
+def _count(step: Step, log: ReplicaLog, wanted: Iterator[bool]) -> int:
     """How many segments, from the oldest on, are to go and may: an empty one that is active stays."""
-    count = 0
+    count, limit = 0, log.high_watermark
+    if "retention-past-watermark" in step.defects:
+        limit = log.end_offset
     for segment, end, goes in zip(log.segments, _segment_ends(log), wanted, strict=False):
-        if not goes or log.high_watermark < end or (segment is log.active and not segment.size_bytes):
+        if not goes or limit < end or (segment is log.active and not segment.size_bytes):
             break
         count += 1
     return count
@@ -58,5 +60,8 @@ def _delete(step: Step, files: Files, log: ReplicaLog, count: int, reason: Start
         return
     if count == len(log.segments):
         log.roll(step, files)
-    log.increment_start_offset(step, log.segments[count].base.offset, reason)
+    start = log.segments[count].base.offset
+    if "retention-within-segment" in step.defects:
+        start = min(log.boundary_at_or_above(start + 1), log.high_watermark)
+    log.increment_start_offset(step, start, reason)
     log.drop_segments(step, files, count)

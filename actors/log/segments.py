@@ -116,23 +116,30 @@ def log_of_file(file: str) -> str | None:
 
 def read_header(entries: list[bytes], base_offset: int) -> SegmentHeader | None:
     """The header of a segment that begins at ``base_offset``, above 0; None where its file has none."""
-    if not entries:
-        return None
+    header = _header_of(entries[0]) if entries else None
+    return header if header is not None and header.base.offset == base_offset else None
+
+
+def is_header(entry: bytes) -> bool:
+    """Whether an entry of a log's file is a segment's header."""
+    return _header_of(entry) is not None
+
+
+def _header_of(entry: bytes) -> SegmentHeader | None:
     try:
-        header: SegmentHeader = decode(entries[0], SegmentHeader)
+        header: SegmentHeader = decode(entry, SegmentHeader)
     except (msgspec.DecodeError, ValueError):
         return None
-    return header if header.base.offset == base_offset else None
+    return header
 
 
 def first_offset_of(entry: bytes) -> int:
     """The offset of the first record in an entry of a log's file, or that a header stands before."""
-    try:
-        header: SegmentHeader = decode(entry, SegmentHeader)
-    except (msgspec.DecodeError, ValueError):
-        batch: Batch = decode(entry, Batch)
-        return batch.base_offset
-    return header.base.offset
+    header = _header_of(entry)
+    if header is not None:
+        return header.base.offset
+    batch: Batch = decode(entry, Batch)
+    return batch.base_offset
 
 
 def first_lost_offsets(lost: dict[str, bytes]) -> dict[str, int]:

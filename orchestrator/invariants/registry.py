@@ -84,6 +84,7 @@ from orchestrator.invariants.partitions.fencing import ReplicaFetchesAreFenced
 from orchestrator.invariants.partitions.fetch_answers import FetchesAreAnsweredAtOnce
 from orchestrator.invariants.partitions.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
 from orchestrator.invariants.partitions.lagging import WhoLagsLeavesTheIsr
+from orchestrator.invariants.partitions.log_starts import EarliestIsTruthful, LogStartsAreBelowTheWatermark
 from orchestrator.invariants.partitions.partition import (
     AcksTellTheTruth,
     JoiningTheIsrIsEarned,
@@ -174,6 +175,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         LeadersSayWhereLogsPart(),
         LogsAreDenseAndOrdered(),
         OnlyTheLeaderWrites(),
+        LogStartsAreBelowTheWatermark(),
         HighWatermarksAreSound(),
         CommittedIsNotTruncated(),
         IdempotentWritesAppearOnce(),
@@ -198,6 +200,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         RealTimeOrder(),
         NewLeaderRefusesUntilCaughtUp(),
         LookupsMeanWhatTheySay(),
+        EarliestIsTruthful(),
         CommittedLatestIsStable(),
         TruncationIsSignalled(),
         NoSpuriousReset(),

@@ -132,6 +132,9 @@ PROOFS: dict[str, Proof] = {
     "epoch-start-unnoted": Proof("by-turns", r"with last epoch 1, out of range; right is epoch 0 up to [\d,]+"),
     "diverging-at-epoch-start": Proof("two-tails", r"with last epoch 0, epoch 0 up to 0; right is epoch 0 up to"),
     "diverging-out-of-range": Proof("two-tails", r"with last epoch 0, out of range; right is epoch 0 up to [\d,]+"),
+    "retention-past-watermark": Proof("retention", r"began its log of \w+-\d at \d+, above its high watermark \d+"),
+    "retention-within-segment": Proof("retention", r"began its log of \w+-\d at \d+, within a segment"),
+    "start-out-of-range": Proof("retention", r"called (\d+) out of range, while its log began at \1 and ended at"),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
         "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"

@@ -30,9 +30,10 @@ EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 
 
 class OutOfRange(msgspec.Struct, frozen=True, gc=False):
-    """That a broker told a consumer that its position is out of range. end: of the broker's log then; deposed: whether
-    it did not lead in the newest leader epoch."""
+    """That a broker told a consumer that its position is out of range. start, end: of the broker's log then; deposed:
+    whether it did not lead in the newest leader epoch."""
 
+    start: int
     end: int
     deposed: bool
     by: Witness
@@ -115,7 +116,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
             if (body.api, body.error) == (Api.Fetch.name, KafkaError.OFFSET_OUT_OF_RANGE):
                 replica = mirror.replica(body.broker)
                 deposed = replica.leads < max(mirror.lineages, default=-1)
-                state.refused[event.node] = OutOfRange(replica.log.end, deposed, witness(event))
+                state.refused[event.node] = OutOfRange(replica.start, replica.log.end, deposed, witness(event))
         elif kind is GrpCommit:
             if body.tp == state.key and body.offset < 0 and not body.error:
                 state.committed.pop(body.group, None)
@@ -147,6 +148,8 @@ class NoSpuriousReset(LogInvariant[Resets]):
         if rule := _rule_of_loss(mirror, position, state.budget):
             return self.excused(rule, state.key, sentence, event)
         told = state.refused.pop(event.node, None)
+        if told is not None and position < told.start:
+            return NOTHING  # deleted: P22 judges whether it might be
         by = None if told is None else told.by
         if told is not None and told.deposed and position > told.end and _knows_no_epochs(state.profile, event.node):
             return self.excused("no-epoch", state.key, sentence, by, event)

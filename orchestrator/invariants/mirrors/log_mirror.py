@@ -62,13 +62,16 @@ class Replica(msgspec.Struct):
     """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
     last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
     ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
-    has lost; ``away``: it has lost something, and its next process has not taken up a role yet."""
+    has lost; ``away``: it has lost something, and its next process has not taken up a role yet; ``start``: where its
+    log begins, as the process of the incarnation ``started_in`` has said."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
     follows: int = -1
     incarnation: int = 0
     away: bool = False
+    start: int = 0
+    started_in: int = 0
     high_watermark: int = 0
     flushed: int = 0
     losses: list[Loss] = []
@@ -354,7 +357,7 @@ class LogMirror(msgspec.Struct):
             if body.reason == "last-stable-offset":
                 self.giving_up = self.given_up = event.node
         elif type(body) is LogStart:
-            self._start(event.node, body)
+            self._start(event, body)
         elif type(body) is PartAssume:
             self.taken_up.setdefault(event.node, (event.incarnation, event.seq))
             self._resume(event, body.log_end)
@@ -409,15 +412,18 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(node)
         self._freeze(replica)
         replica.cut(to)
+        replica.start = min(replica.start, to)
         self.producers.cut(node, to, leader_epoch)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
         replica.flushed = min(replica.flushed, to)
 
-    def _start(self, node: str, body: LogStart) -> None:
+    def _start(self, event: Stamped, body: LogStart) -> None:
         """A snapshot took the place of a log, or the log was given up and begins anew: of what is below, all that is
         known is the prefix hash at its end. What retention drops is still known here."""
+        node = event.node
         replica = self.replica(node)
+        replica.start, replica.started_in = body.new, event.incarnation
         if body.reason not in ANEW and body.new <= replica.log.end:
             return
         self._freeze(replica)
@@ -452,6 +458,8 @@ class LogMirror(msgspec.Struct):
     def _resume(self, event: Stamped, log_end: int) -> None:
         """What a process recorded last, a batch or a cut, it may not have written any more."""
         replica = self.replica(event.node)
+        if replica.started_in != event.incarnation:
+            replica.start, replica.started_in = 0, event.incarnation  # a process whose log begins at 0 says nothing
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
             if replica.log.end < log_end <= replica.log.cut_from:
@@ -475,6 +483,8 @@ class LogMirror(msgspec.Struct):
         if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
+        if not self.budget.quorum and self.tp in body.lost and first <= replica.start:
+            first = replica.start = 0  # with the header of its first segment, or all of its files
         replica.cut(first)
         self.producers.cut(node, first)
         replica.high_watermark = min(replica.high_watermark, first)

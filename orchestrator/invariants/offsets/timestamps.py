@@ -13,7 +13,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.mirrors.log_prefix import BatchFacts
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
 
 MAX_TIMESTAMP = -3
@@ -62,13 +62,12 @@ REQUESTS_REMEMBERED = 4096
 class Stamps(State):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
-    one of them. starts: broker -> where its log begins. waiting: connection -> the request on it that waits for remote
+    one of them. waiting: connection -> the request on it that waits for remote
     storage, and what could be seen when it began to: its answer is about that, in all partitions."""
 
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
-    starts: dict[str, int] = {}
     waiting: dict[str, tuple[int, Limits]] = {}
 
     @property
@@ -126,7 +125,6 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             if body.role == "leader":
                 state.batches[body.base, body.batch_epoch] = body.timestamps
         elif type(body) is LogHw:
-            state.starts[event.node] = body.log_start
             if mirror.newly_committed:
                 self._commit(state, mirror)
         elif type(body) is RpcPark:
@@ -145,8 +143,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     def _limits(self, state: Stamps, node: str, mirror: LogMirror) -> Limits:
         replica = mirror.replica(node)
-        start = state.starts.get(node, 0)
-        return Limits(replica.log.end, replica.last_stable_offset, replica.high_watermark, start)
+        return Limits(replica.log.end, replica.last_stable_offset, replica.high_watermark, replica.start)
 
     def _commit(self, state: Stamps, mirror: LogMirror) -> None:
         for batch in mirror.newly_committed:
@@ -171,7 +168,9 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     def _found(self, state: Stamps, node: str, timestamp: int, mirror: LogMirror) -> Stamp | None:
         """The first record of a broker's log that is as late, or has the greatest timestamp; None if there is none."""
-        log = mirror.replica(node).log
+        log, start = mirror.replica(node).log, mirror.replica(node).start
+        if start:
+            return FORGOTTEN if timestamp == MAX_TIMESTAMP else self._found_above(state, log, start, timestamp)
         numbers = state.numbers[: bisect_left(state.numbers, log.floor, key=state.offset_of)]
         if timestamp != MAX_TIMESTAMP and numbers and state.timestamp_of(numbers[-1]) >= timestamp:
             index = bisect_left(numbers, timestamp, key=state.timestamp_of)
@@ -183,6 +182,20 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                     return stamp
                 latest = stamp
         return latest if timestamp == MAX_TIMESTAMP else None
+
+    @staticmethod
+    def _found_above(state: Stamps, log: Prefix, start: int, timestamp: int) -> Stamp | None:
+        """The first record at the log start or behind that is as late."""
+        if log.floor > start:
+            return FORGOTTEN
+        for batch in log.batches:
+            known = state.batches.get((batch.base, batch.epoch))
+            if known is None and batch.end > start and not batch.control:
+                return FORGOTTEN
+            for offset, stamp in enumerate(known or (), batch.base):
+                if offset >= start and stamp >= timestamp:
+                    return Stamp(offset, stamp, batch.epoch)
+        return None
 
     def _wrong(self, state: Stamps, event: Stamped, limits: Limits, told: ReplyPartition, mirror: LogMirror) -> str:
         """What is wrong with an answer to who could see so much of the log, or ""."""

@@ -207,7 +207,8 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         state.tested += 1
         asked = self._request(state, event)
         log = mirror.replica(event.node).log
-        if log.end == body.to and log.last_epoch not in (body.epoch, -1):
+        nothing_left = body.epoch < 0 and mirror.replica(event.node).start >= body.to
+        if log.end == body.to and log.last_epoch not in (body.epoch, -1) and not nothing_left:
             wrong = f"and continues with leader epoch {body.epoch}, while that of its last record is {log.last_epoch}"
             by: Witness | None = None
         else:
@@ -269,7 +270,6 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     types = (RepFetch, EpochTold)
     unseen = (
         "Fetches of consumers: the trace has only the consumer's reaction, not the answer.",
-        "A position below the log start: no data log begins later than at 0.",
         "Leader epochs of which every replica's high watermark has passed the end.",
     )
 
@@ -284,10 +284,10 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         log = mirror.lineage_log(body.leader_epoch)
         assert log is not None
         if type(body) is EpochTold:
-            return self._told(state, event, body, log, lineage)
+            return self._told(state, event, body, log, lineage, mirror.replica(event.node).start)
         if body.error not in (KafkaError.NONE, KafkaError.OFFSET_OUT_OF_RANGE):
             return NOTHING
-        right = _answer(log, lineage, body)
+        right = _answer(log, lineage, body, mirror.replica(event.node).start)
         given = "out of range" if body.error else _in_words((body.diverging_epoch, body.diverging_end))
         if right is None or (given == right == _in_words(UNTOLD)):
             return NOTHING
@@ -302,14 +302,16 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
             event,
         )
 
-    def _told(self, state: Divergences, event: Stamped, body: EpochTold, log: Prefix, lineage: Lineage) -> Emissions:
+    def _told(
+        self, state: Divergences, event: Stamped, body: EpochTold, log: Prefix, lineage: Lineage, start: int
+    ) -> Emissions:
         state.tested += 1
         who = node_name(body.replica_id) if body.replica_id >= 0 else "a client"
         sentence = f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, told {who}"
         if body.current_leader_epoch not in (-1, body.leader_epoch):
             said = f"where an epoch ends, though asked in leader epoch {body.current_leader_epoch}"
             return self.violated(state.key, f"{sentence} {said}", event)
-        right = end_of_epoch(log, lineage, body.asked_epoch)
+        right = end_of_epoch(log, lineage, body.asked_epoch, start)
         given = (body.epoch, body.end)
         if right is None or right == given:
             return NOTHING
@@ -321,10 +323,13 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         )
 
 
-def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch) -> str | None:
-    """What a leader is to say of a follower's position, in words; None: what that rests on was forgotten."""
+def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch, start: int) -> str | None:
+    """What a leader whose log begins at ``start`` is to say of a follower's position, in words; None: what that rests
+    on was forgotten."""
+    if fetch.offset < start:
+        return "out of range"
     if fetch.last_fetched_epoch >= 0:
-        told = end_of_epoch(log, lineage, fetch.last_fetched_epoch)
+        told = end_of_epoch(log, lineage, fetch.last_fetched_epoch, start)
         if told is None:
             return None
         if told == UNTOLD:
@@ -334,13 +339,15 @@ def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch) -> str | None:
     return "out of range" if fetch.offset > log.end else _in_words(UNTOLD)
 
 
-def end_of_epoch(log: Prefix, lineage: Lineage, epoch: int) -> tuple[int, int] | None:
+def end_of_epoch(log: Prefix, lineage: Lineage, epoch: int, start: int = 0) -> tuple[int, int] | None:
     """The largest epoch of a leader's log that is not above ``epoch``, and its exclusive end; (-1, -1) if Kafka's
     LeaderEpochFileCache.endOffsetFor cannot say, None if what that rests on was forgotten."""
     if epoch < 0 or epoch > lineage.epoch:
         return UNTOLD
     if epoch == lineage.epoch:
         return epoch, log.end
+    if start:
+        return _end_above_start(log, lineage, epoch, start)
     if (log.floor and log.floor_epoch < 0) or epoch < log.floor_epoch:
         return None
     above = bisect_right(log.batches, epoch, key=_EPOCH)
@@ -348,6 +355,23 @@ def end_of_epoch(log: Prefix, lineage: Lineage, epoch: int) -> tuple[int, int] |
     found = log.batches[above - 1].epoch if above else log.floor_epoch
     # What lies below the first epoch is said to end where that begins.
     return (epoch, end) if found < 0 else (found, end)
+
+
+def _end_above_start(log: Prefix, lineage: Lineage, epoch: int, start: int) -> tuple[int, int] | None:
+    """The same in a log that begins at ``start``: its first epoch begins there, and those that ended before are not
+    known any more (``LeaderEpochFileCache.truncateFromStart``)."""
+    if start < log.floor and log.floor_epoch < 0:
+        return None
+    begins = dict[int, int]()
+    for each, offset in (*log.floor_epochs, *((batch.epoch, batch.base) for batch in log.batches)):
+        begins.setdefault(each, offset)
+    begins.setdefault(lineage.epoch, lineage.start)
+    below = [each for each, offset in begins.items() if offset <= start]
+    known = [each for each, offset in begins.items() if offset > start]
+    if below:
+        known, begins[below[-1]] = [below[-1], *known], start
+    above = bisect_right(known, epoch)
+    return (known[above - 1] if above else epoch), begins[known[above]]
 
 
 def _in_words(answer: tuple[int, int]) -> str:

@@ -1,0 +1,162 @@
+"""P22 and H8: where logs begin, and what is told of it; and what other promises make of logs that begin above 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.node.errors import KafkaError
+from actors.trace.events import ErrorSeen, FetchTold, LogRoll, LogStart, ReplyPartition
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+
+def committed(count: int) -> TraceBuilder:
+    """A log of so many committed records, of which each is on three brokers, led by broker-1 in leader epoch 0."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for number in range(count):
+        trace.replicate(f"producer-1:{number}")
+    for broker in (1, 2, 3):
+        trace.high_watermark(f"broker-{broker}", count, role="leader" if broker == 1 else "follower")
+    return trace
+
+
+def starts(trace: TraceBuilder, broker: int, new: int, reason: Any = "retention-ms") -> str:
+    return trace.emit(f"broker-{broker}", LogStart(TP, new, reason, 0))
+
+
+def rolled(trace: TraceBuilder, broker: int, base: int) -> None:
+    trace.emit(f"broker-{broker}", LogRoll(TP, base))
+
+
+# ---- P22 -------------------------------------------------------------------------------------------------------
+
+
+def test_logs_that_begin_below_their_high_watermarks() -> None:
+    """Shows that each log start that moves up tests P22, by retention, and at followers by the leader's."""
+    trace = committed(4)
+    rolled(trace, 1, 2)
+    starts(trace, 1, 2)
+    starts(trace, 1, 3, "delete-records")
+    starts(trace, 2, 3, "leader")
+    result = trace.result("P22")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_a_log_that_begins_above_its_high_watermark() -> None:
+    """Shows that it is the high watermark of the log itself that counts."""
+    trace = committed(4)
+    trace.replicate("producer-1:4")
+    rolled(trace, 2, 5)
+    event = starts(trace, 2, 5, "retention-bytes")
+    (finding,) = trace.result("P22").violations
+    assert finding.sentence == "broker-2 began its log of orders-0 at 5, above its high watermark 4"
+    assert event in finding.events
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("retention-ms", "at 3, within a segment, of which retention leaves nothing or everything"),
+        ("leader", "at 3, as its leader is said to do, while no log has begun above 0"),
+        ("delete-records", ""),
+        ("load", ""),
+        ("out-of-range", ""),
+    ],
+)
+def test_reasons_of_a_log_start(reason: str, says: str) -> None:
+    """Shows that retention goes by segments, a follower by a leader, and a request by nothing of that; a log that
+    begins anew, or is read, is no test."""
+    trace = committed(4)
+    rolled(trace, 2, 2)
+    starts(trace, 2, 3, reason)
+    result = trace.result("P22")
+    assert result.status == ("violated" if says else "held" if reason == "delete-records" else "vacuous")
+    assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+def test_segments_that_were_cut_off_are_none() -> None:
+    """Shows that a segment is forgotten with what was cut off, and known again if it is begun again."""
+    trace = committed(4)
+    rolled(trace, 2, 4)
+    trace.truncate("broker-2", 3)
+    trace.append("broker-2", "producer-1:3", role="follower")
+    trace.high_watermark("broker-2", 4, role="follower")
+    again = len(trace.result("P22").violations)
+    starts(trace, 2, 4)
+    assert (again, len(trace.result("P22").violations)) == (0, 1)
+
+
+# ---- H8 --------------------------------------------------------------------------------------------------------
+
+
+def refused(trace: TraceBuilder, offset: int, last: int = -1, replica: int = -1) -> str:
+    body = FetchTold(TP, replica, offset, 0, last, int(KafkaError.OFFSET_OUT_OF_RANGE), False, True, 0, 4, 2, 4)
+    return trace.emit("broker-1", body)
+
+
+def earliest(trace: TraceBuilder, offset: int, epoch: int = 0) -> str:
+    return trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, offset=offset, timestamp=-2, leader_epoch=epoch))
+
+
+@pytest.mark.parametrize(("offset", "status"), [(1, "held"), (2, "violated"), (4, "violated"), (5, "held")])
+def test_positions_out_of_range(offset: int, status: str) -> None:
+    """Shows that what lies in the log, as the trace has it, is in range, from its start to its end."""
+    trace = committed(4)
+    starts(trace, 1, 2, "delete-records")
+    refused(trace, offset)
+    result = trace.result("H8")
+    assert (result.status, result.tested) == (status, 1)
+
+
+def test_refusals_that_are_for_others_to_judge() -> None:
+    """Shows that a follower, and who compares leader epochs, may be refused, and that a log from 0 on is no test."""
+    trace = committed(4)
+    refused(trace, 3)
+    starts(trace, 1, 2, "delete-records")
+    refused(trace, 3, replica=2)
+    assert trace.result("H8").status == "vacuous"
+    refused(trace, 3, last=0)
+    assert trace.result("H8").status == "held"
+
+
+def test_the_earliest_offset_goes_back() -> None:
+    """Shows that it must not in one leader epoch of one process, and may in the next of either."""
+    trace = committed(4)
+    earliest(trace, 2)
+    earliest(trace, 3)
+    earliest(trace, 2, epoch=1)
+    assert (trace.result("H8").status, trace.result("H8").tested) == ("held", 3)
+    earliest(trace, 1, epoch=1)
+    (finding,) = trace.result("H8").violations
+    assert finding.sentence.endswith("reported 1 as the earliest offset after 2")
+
+
+# ---- others ----------------------------------------------------------------------------------------------------
+
+
+def test_a_log_that_begins_anew_is_a_part_of_the_others() -> None:
+    """Shows that P14 takes a first batch in the middle of a leader epoch where the log begins there, and only there."""
+    trace = committed(4)
+    trace.truncate("broker-3", 1)
+    trace.emit("broker-3", LogStart(TP, 4, "out-of-range", -1))
+    for broker in (1, 2):
+        trace.append(f"broker-{broker}", "producer-1:4", role="leader" if broker == 1 else "follower")
+    trace.append("broker-3", "producer-1:4", role="follower", hole=3)
+    assert trace.result("P14").status == "held"
+    hole = committed(4)
+    hole.truncate("broker-3", 1)
+    hole.append("broker-3", "producer-1:4", role="follower", hole=3)
+    assert hole.result("P14").status == "violated"
+
+
+def test_a_position_that_was_deleted_is_given_up_for_a_reason() -> None:
+    """Shows that M4 takes a log start above the position, of the broker that refused it, for a reason, and no other."""
+    for start, status in ((3, "held"), (1, "violated")):
+        trace = committed(4)
+        starts(trace, 1, start, "delete-records")
+        trace.moved("consumer-1", 2)
+        trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 11, int(KafkaError.OFFSET_OUT_OF_RANGE), "broker-1"))
+        trace.moved("consumer-1", 3, "reset", 2)
+        assert trace.result("M4").status == status
