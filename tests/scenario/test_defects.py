@@ -124,7 +124,7 @@ PROOFS: dict[str, Proof] = {
     "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),
     "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held what was committed"),
     "truncate-whole-epoch": Proof(
-        "tail", r"truncated orders-0 from [\d,]+ to 0 .* although it shared everything up to"
+        "tail", r"truncated orders-0 from [\d,]+ to -1 .* although it shared everything up to"
     ),
     "answer-of-former-leader": Proof(
         "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on what broker-1 answered to its fetch of"
@@ -251,7 +251,9 @@ PROOFS: dict[str, Proof] = {
     "hint-of-former-epoch": Proof("deposed", r"told producer-1 of broker-1 in leader epoch 1 of orders-0, and no"),
     "truncation-one-short": Proof("reads-on", r"consumer-1 went back to \d+ of orders-0, .* leader epoch \d+ ends at"),
     "produce-keeps-leader": Proof("deposed", r"producer-1 did not get to know who leads orders-0 within .*broker-1 in"),
-    "fetcher-gives-up": Proof("slow-leader", r"broker-\d did not get what was acknowledged of orders-0 below [\d,]+"),
+    "fetcher-gives-up": Proof(
+        "slow-leader", r"broker-\d did not (get|learn of the commit of) what was acknowledged of orders-0 below [\d,]+"
+    ),
     "no-request-timeout": Proof(
         "slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its time-out is 1,000"
     ),

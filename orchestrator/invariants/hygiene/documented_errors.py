@@ -43,9 +43,9 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
 }
 """API -> errors that its answers may carry, in whichever version knows them (X7 looks at versions)."""
 
-OF_READS = {"ListOffsets": E.UNKNOWN_SERVER_ERROR}
+OF_READS = {"ListOffsets": E.UNKNOWN_SERVER_ERROR, "Fetch": E.UNKNOWN_SERVER_ERROR}
 """API -> error for which Kafka has no code, of a read from remote storage that was rejected, or that failed. It is no
-error of the API: its server's answer must have had such a read."""
+error of the API: where the server records its answer (ListOffsets), it must have had such a read."""
 
 
 class Server(State):
