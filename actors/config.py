@@ -478,6 +478,13 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time that a coordinator takes to read its log."
         ),
         ConfigKey(
+            "krift.remote.store.timeout.ms",
+            60000,
+            ("broker", "krift"),
+            "Time-out of a broker's request to the remote store; in Kafka a matter of the plugin.",
+            1,
+        ),
+        ConfigKey(
             "krift.metrics.port",
             -1,
             ("broker", "krift"),

@@ -156,6 +156,7 @@ class Plan(msgspec.Struct, frozen=True):
             **({"bounced_versions": versions} if (versions := self._bounced_versions()) else {}),
             **({"groups": groups} if (groups := self.groups()) else {}),
             **({"transactional": names} if (names := self._transactional()) else {}),
+            **({"consumer_calls": callers} if (callers := self._consumer_calls()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
@@ -163,6 +164,10 @@ class Plan(msgspec.Struct, frozen=True):
     def _transactional(self) -> list[str]:
         """Clients that send in transactions."""
         return [node.name for node in self.clients if node.role in ("transactional-producer", "processor")]
+
+    def _consumer_calls(self) -> list[str]:
+        """Clients of ListOffsets that ask as a consumer's call does."""
+        return [node.name for node in self.clients if node.workload.get("client") == "consumer"]
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""

@@ -96,29 +96,36 @@ def begin(turn: Turn, call: ListOffsetsCall, timeout_ms: int) -> None:
         assert turn.serving is not None, "a request is handled"
         turn.channel.hold(turn.serving)
         held = HeldListOffsets(connection, NEVER_MS, call)
+        _record(turn, held, timeout_ms, -1)
         turn.purgatory.park(turn.step, held)
         held.go_on(turn)
         return
     supplied = timeout_ms > NOT_SUPPLIED[turn.settings.kip_1075] and "lookup-ignores-timeout" not in turn.step.defects
     wait_ms = timeout_ms if supplied else turn.readers.list_offsets_timeout_ms(turn)
     delayed = DelayedRemoteListOffsets(connection, turn.step.now_ms + wait_ms, call)
+    _record(turn, delayed, timeout_ms, wait_ms)
+    turn.purgatory.park(turn.step, delayed)
+    for status in delayed.unfinished:
+        _submit(turn, call, status)
+    turn.purgatory.try_complete(turn, connection, (purgatory.REMOTE_OFFSETS, ""))
+
+
+def _record(turn: Turn, waiting: DelayedRemoteListOffsets | HeldListOffsets, timeout_ms: int, wait_ms: int) -> None:
+    call = waiting.call
     turn.step.record(
         RpcPark(
             API_NAMES[Api.ListOffsets],
             call.version,
             call.client_id,
-            connection,
+            call.connection,
             call.correlation_id,
             timeout_ms,
             wait_ms,
-            [turn.replicas.partitions[status.tp].key for status in delayed.unfinished],
+            [turn.replicas.partitions[status.tp].key for status in call.statuses if not status.completed],
             [status.told.tp for status in call.statuses if status.told is not None],
+            isinstance(waiting, HeldListOffsets),
         )
     )
-    turn.purgatory.park(turn.step, delayed)
-    for status in delayed.unfinished:
-        _submit(turn, call, status)
-    turn.purgatory.try_complete(turn, connection, (purgatory.REMOTE_OFFSETS, call.statuses[0].tp))
 
 
 def _submit(turn: Turn, call: ListOffsetsCall, status: PartitionStatus) -> None:

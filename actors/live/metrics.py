@@ -112,7 +112,8 @@ class BrokerMetrics:
             idle.set(max(0.0, 1 - body.running / body.threads))
 
     def _park(self, body: RpcPark) -> None:
-        self._parked.add(body.connection)
+        if not body.held:
+            self._parked.add(body.connection)
         self._purgatory.labels("RemoteListOffsets").set(len(self._parked))
 
     def _reply(self, body: RpcReply) -> None:

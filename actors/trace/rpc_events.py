@@ -72,9 +72,9 @@ class RequestHandled(TraceEvent, frozen=True, tag="req.handled"):
 
 
 class RpcPark(TraceEvent, frozen=True, tag="rpc.park"):
-    """A ListOffsets waits for remote storage, in the purgatory RemoteListOffsets, by its broker. ``timeout_ms``: as in
-    the request, 0 below version 10; ``wait_ms``: for how long it waits at most. ``tps``: the partitions that are looked
-    up for it; ``decided``: the others."""
+    """A ListOffsets waits for remote storage, by its broker: in the purgatory RemoteListOffsets, or ``held`` by its
+    request handler. ``timeout_ms``: as in the request, 0 below version 10; ``wait_ms``: for how long it waits at most,
+    -1 as long as it takes. ``tps``: the partitions that are looked up for it; ``decided``: the others."""
 
     api: str
     version: int
@@ -85,6 +85,7 @@ class RpcPark(TraceEvent, frozen=True, tag="rpc.park"):
     wait_ms: int
     tps: list[str]
     decided: list[str]
+    held: bool = False
 
 
 RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled | RpcPark

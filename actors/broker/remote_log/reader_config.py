@@ -12,6 +12,7 @@ READER_MAX_PENDING = "remote.log.reader.max.pending.tasks"
 OFFSET_READER_THREADS = "remote.log.offset.reader.threads"
 OFFSET_READER_MAX_PENDING = "remote.log.offset.read.max.pending.tasks"
 LIST_OFFSETS_TIMEOUT = "remote.list.offsets.request.timeout.ms"
+STORE_TIMEOUT = "krift.remote.store.timeout.ms"
 
 
 class ReaderConfig(msgspec.Struct, frozen=True):
@@ -22,6 +23,7 @@ class ReaderConfig(msgspec.Struct, frozen=True):
     offset_reader_threads: int = 5
     offset_reader_max_pending: int = 100
     list_offsets_timeout_ms: int = 30000
+    store_timeout_ms: int = 60000
 
     def threads_of(self, key: str) -> int:
         """The number of threads that a key is about."""
@@ -36,4 +38,5 @@ def reader_config_of(config: Mapping[str, Any]) -> ReaderConfig:
         config[OFFSET_READER_THREADS],
         config[OFFSET_READER_MAX_PENDING],
         config[LIST_OFFSETS_TIMEOUT],
+        config[STORE_TIMEOUT],
     )

@@ -36,7 +36,8 @@ class StoreCall(msgspec.Struct):
         if version is None:
             self.answered = True
         else:
-            self.call = turn.net.send(turn.step, REMOTE_STORE, connection, request, version, purpose)
+            timeout_ms = turn.settings.readers.store_timeout_ms
+            self.call = turn.net.send(turn.step, REMOTE_STORE, connection, request, version, purpose, timeout_ms)
         return self.answered
 
     def on_ended(self, ended: Ended) -> None:

@@ -70,7 +70,7 @@ class Client(State):
     """One client. ``allowed``: refreshes of metadata that have another reason than a refusal; ``answers``: id of a
     broker's answer -> what it told by partition: the answer is the cause of what the client makes of it;
     ``refetching``: partition -> error of its last Fetch, and that error's event; ``clock``: a fault changed its
-    clock."""
+    clock; ``as_consumer``: it asks as a consumer's call does."""
 
     role: str = ""
     api_timeout_us: int = 0
@@ -83,6 +83,7 @@ class Client(State):
     viewed_us: int = -1
     epochs: dict[str, int] = {}
     clock: bool = False
+    as_consumer: bool = False
 
 
 class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
@@ -126,6 +127,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             key,
             api_timeout_us=int(profile.setting(API_TIMEOUT, key, 60_000)) * 1000,
             max_age_us=int(profile.setting(MAX_AGE, key, 300_000)) * 1000,
+            as_consumer=key in profile.consumer_calls,
         )
 
     def hear(self, state: Client, event: Stamped) -> Emissions:
@@ -159,6 +161,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         else:
             assert type(body) is NodeUp
             own = Client(state.key, state.tested, body.role, state.api_timeout_us, state.max_age_us, clock=state.clock)
+            own.as_consumer = state.as_consumer
             for name in Client.__struct_fields__:
                 setattr(state, name, getattr(own, name))
         return NOTHING
@@ -219,7 +222,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             return NOTHING
         sentence = f"{event.node} refreshed its metadata after {refusal.broker} had refused ListOffsets for {tp}"
         proof = (refusal.by, refusal.refreshed)
-        if state.role in CONSUMERS:
+        if state.role in CONSUMERS or state.as_consumer:
             return self.excused("consumer-refreshes", state.key, sentence, *proof)
         return self.violated(state.key, sentence, *proof)
 

@@ -79,7 +79,8 @@ def describe_event(event: TraceEvent) -> str | None:
             return _describe_task(event)
         case RpcPark():
             decided = f", has {', '.join(event.decided)}" if event.decided else ""
-            return f"* {event.connection} waits {event.wait_ms} ms for {', '.join(event.tps)}{decided}"
+            how = "holds its handler" if event.held else f"waits {event.wait_ms} ms"
+            return f"* {event.connection} {how} for {', '.join(event.tps)}{decided}"
         case RequestHandled():
             return (
                 f"* {event.api} of {event.connection} {event.path}: queue {event.queue_ms} handler {event.handler_ms}"

@@ -82,6 +82,11 @@ def test_a_client_that_refreshes_its_metadata() -> None:
         consumer.view()
         consumer.ends()
         assert consumer.trace.result("H9").excused == {"consumer-refreshes": 1}
+    for callers, status in ((["list-offsets-1"], "excused"), (["list-offsets-2"], "violated")):
+        calling = Refused(consumer_calls=callers)
+        calling.view()
+        calling.ends()
+        assert calling.trace.result("H9").status == status
 
 
 def test_metadata_that_is_asked_for_until_there_is_a_leader() -> None:
