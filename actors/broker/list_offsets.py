@@ -128,11 +128,12 @@ def look_up(turn: Turn, tp: str, query: Query) -> Found | RemoteLookup:
         if query.timestamp == EARLIEST_LOCAL:
             start = partition.log.local_start_offset
         return Found(KafkaError.NONE, -1, start, partition.log.epochs.epoch_at(start))
-    if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return of_copies(partition.log, query.timestamp) if partition.remote_storage else NOTHING
     if query.from_client and "timestamp-past-open" in turn.step.defects:
         limit = partition.log.high_watermark
     lookup = RemoteLookup(limit, refusal)
+    if query.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        found = of_copies(partition.log, query.timestamp) if partition.remote_storage else NOTHING
+        return lookup.conclude(KafkaError.NONE, found)
     if offset_reader.is_needed(turn, partition, query.timestamp):
         unrefused = "late-answer-unrefused" in turn.step.defects
         return RemoteLookup(limit, KafkaError.NONE) if unrefused else lookup

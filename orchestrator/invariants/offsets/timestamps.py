@@ -8,7 +8,7 @@ from bisect import bisect_left
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcPark, RpcReply, Stamped
+from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -17,8 +17,8 @@ from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
 
 MAX_TIMESTAMP = -3
-ELSEWHERE = (-5, -6)
-"""LATEST_TIERED and EARLIEST_PENDING_UPLOAD: nothing is stored elsewhere."""
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
 
 BATCHES_REMEMBERED = 4096
 """Batches of which the timestamps are kept before those are forgotten that all replicas have."""
@@ -62,12 +62,14 @@ REQUESTS_REMEMBERED = 4096
 class Stamps(State):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
-    one of them. waiting: connection -> the request on it that waits for remote
-    storage, and what could be seen when it began to: its answer is about that, in all partitions."""
+    one of them. copied: the last offset of all segments of which a copy was begun, -1 none. waiting: connection -> the
+    request on it that waits for remote storage, and what could be seen when it began to: its answer is about that, in
+    all partitions."""
 
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
+    copied: int = -1
     waiting: dict[str, tuple[int, Limits]] = {}
 
     @property
@@ -106,7 +108,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     )
     source = "KIP-79; KIP-734; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp"
     tested_when = "a broker answers a ListOffsets without an error"
-    types = (LogAppend, LogHw, RpcPark, RpcReply)
+    types = (LogAppend, LogHw, RpcPark, RpcReply, TierSegment)
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
         "Timestamps in the log of a follower, before it leads and answers.",
@@ -114,6 +116,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "
             "checked."
         ),
+        "An answer about copies that is lower than they reach: a leader hears of them late.",
     )
 
     def initial(self, key: str, profile: Profile) -> Stamps:
@@ -127,6 +130,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif type(body) is LogHw:
             if mirror.newly_committed:
                 self._commit(state, mirror)
+        elif type(body) is TierSegment:
+            state.copied = max(state.copied, body.end)
         elif type(body) is RpcPark:
             state.waiting[body.connection] = (body.correlation_id, self._limits(state, event.node, mirror))
             if len(state.waiting) > REQUESTS_REMEMBERED:
@@ -197,6 +202,14 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                     return Stamp(offset, stamp, batch.epoch)
         return None
 
+    @staticmethod
+    def _copies_end(state: Stamps, limits: Limits, limit: int, told: ReplyPartition) -> tuple[int, int, int]:
+        """How far the copies reach, or where the first record is that has none: as the leader knows, which may be less
+        than there is. What cannot be copied, or seen, is nothing."""
+        assert told.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD), f"no version knows {told.timestamp}"
+        most = state.copied if told.timestamp == LATEST_TIERED else max(state.copied + 1, limits.start)
+        return (min(told.offset, most), -1, -1) if told.offset < limit else (-1, -1, -1)
+
     def _wrong(self, state: Stamps, event: Stamped, limits: Limits, told: ReplyPartition, mirror: LogMirror) -> str:
         """What is wrong with an answer to who could see so much of the log, or ""."""
         body = event.body
@@ -217,9 +230,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
         elif asked in EARLIEST:
             right, answer = (limits.start, -1, -1), (told.offset, told.found_timestamp, -1)
+        elif told.offset < 0:
+            right = answer = (-1, -1, -1)
         else:
-            assert asked in ELSEWHERE, f"no version knows timestamp {asked}"
-            right, answer = (-1, -1, -1), (told.offset, told.found_timestamp, told.found_epoch)
+            right, answer = self._copies_end(state, limits, limit, told), (told.offset, told.found_timestamp, -1)
         if answer == right:
             return ""
         return (

@@ -51,6 +51,7 @@ class Tiers:
             SegmentState.COPY_SEGMENT_FINISHED,
         )
         scene.node.readers.segments_of(partition).segments[key] = metadata
+        partition.log.highest_remote_offset = last
         return ""
 
     def relabelled(self, scene: Scene, command: Command) -> str:

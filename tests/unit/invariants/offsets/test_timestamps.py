@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from actors.trace.events import ReplyPartition, RpcPark
+from actors.trace.events import ReplyPartition, RpcPark, TierSegment
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -114,3 +114,15 @@ def test_an_answer_that_waited_is_about_when_it_was_asked(asked: int, offset: in
     assert trace.result("H4").status == status
     following = answers(_asked_of_three(stamped(10, 30, 20)), -1, 3)
     assert answers(following, 50, 3, 50, 0).result("H4").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("asked", "offset", "status"),
+    [(-5, -1, "held"), (-5, 1, "held"), (-5, 2, "violated"), (-6, 0, "held"), (-6, 2, "held"), (-6, 3, "violated")],
+)
+def test_how_far_a_log_is_copied(asked: int, offset: int, status: str) -> None:
+    """Shows that with records 0 and 1 copied and three visible nobody is told that 2 is copied, or that 3 is the first
+    that is not."""
+    trace = stamped(10, 30, 20)
+    trace.emit("broker-1", TierSegment(TP, "s1", "copying", "COPY_SEGMENT_STARTED", 0, 1, {"0": 0}))
+    assert answers(trace, asked, offset).result("H4").status == status
