@@ -9,6 +9,7 @@ from __future__ import annotations
 from actors.defects.broker import BROKER_DEFECTS
 from actors.defects.client import CLIENT_DEFECTS
 from actors.defects.controller import CONTROLLER_DEFECTS
+from actors.defects.copies import COPY_DEFECTS
 from actors.defects.defect import Defect
 from actors.defects.groups import GROUP_DEFECTS
 from actors.defects.log import LOG_DEFECTS
@@ -18,7 +19,7 @@ from actors.defects.runtime import RUNTIME_DEFECTS
 from actors.defects.transactions import TRANSACTION_DEFECTS
 
 _FAMILIES = (
-    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, GROUP_DEFECTS),
+    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, COPY_DEFECTS, GROUP_DEFECTS),
     *(TRANSACTION_DEFECTS, PRODUCER_DEFECTS, CLIENT_DEFECTS, RUNTIME_DEFECTS),
 )
 """A module each, by who has the defect."""

@@ -21,6 +21,7 @@ from chaos.nemesis.settings import (
     GROUP_TIMERS,
     OFFSETS_PARTITIONS,
     PROPAGATION,
+    TIER_TIMERS,
     config_of,
     features_of,
     server_overrides,
@@ -46,6 +47,8 @@ from chaos.scenario.scalars import RANDOM
 TOPIC = "orders"
 OF_TRANSACTIONS = "transaction."
 """What keys begin with that mean nothing without transactions."""
+OF_TIERS = ("remote.", "rlmm.", "log.remote.")
+"""And without tiered storage."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA})
@@ -72,6 +75,8 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
     members = members_of(workload)
     config = _config_for(config, timers, members, transactional_ids_of(workload))
+    tiered = pick(stream(nemesis.name, seed, "tiers"), nemesis.shape.remote_store) == "yes"
+    config = _config_of_tiers(config, timers, brokers, tiered)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -89,6 +94,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         features.get(KIP_232) == "seed",
         keepers_of(workload),
         transactional_ids_of(workload),
+        tiered,
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if round_ is not None:
@@ -110,7 +116,8 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
             "voters": voters,
             **({"spare-controllers": spare} if spare else {}),
             "brokers": brokers,
-            "topics": _topics(workload, replicas, least),
+            **({"remote-store": {}} if tiered else {}),
+            "topics": _topics(workload, replicas, least, tiered),
             "config": config,
         },
         "features": features,
@@ -152,9 +159,23 @@ def _config_for(config: Part, timers: Timers, members: list[str], transactional_
     return {key: value for key, value in config.items() if not key.startswith(OF_TRANSACTIONS)}
 
 
-def _topics(workload: list[Part], replicas: list[list[int]], least: int) -> Part:
+def _config_of_tiers(config: Part, timers: Timers, brokers: int, tiered: bool) -> Part:
+    """The configuration with what tiered storage needs, or without what means nothing where there is none."""
+    if not tiered:
+        return {key: value for key, value in config.items() if not key.startswith(OF_TIERS)}
+    own = {
+        "rlmm.config.remote.log.metadata.topic.num.partitions": 2,
+        "rlmm.config.remote.log.metadata.topic.replication.factor": min(3, brokers),
+        "rlmm.config.remote.log.metadata.topic.min.isr": 1,
+    }
+    return {**own, **TIER_TIMERS[timers], **config}
+
+
+def _topics(workload: list[Part], replicas: list[list[int]], least: int, tiered: bool) -> Part:
     """The topics of the cluster, with the same replicas."""
-    topic = {"replicas": replicas, "config": {"min.insync.replicas": least}}
+    topic: Part = {"replicas": replicas, "config": {"min.insync.replicas": least}}
+    if tiered:
+        topic["config"]["remote.storage.enable"] = True
     return {name: dict(topic) for name in topics_of(workload, TOPIC)}
 
 

@@ -123,7 +123,7 @@ Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 class Shape(Model):
     """Of the cluster and its topic. Replicas are at most as many as brokers, and min.insync.replicas as replicas. Spare
     controllers are there where ``kraft.version`` is 1. Strangers are voters whose disks belong to another cluster, at
-    most as many as the others can do without."""
+    most as many as the others can do without. remote_store: whether there is one, and the topic is tiered."""
 
     voters: Counts = {3: 1}
     spare_controllers: Counts = {0: 1}
@@ -132,6 +132,7 @@ class Shape(Model):
     partitions: Counts = {1: 1}
     replicas: Counts = {3: 1}
     min_insync_replicas: Counts = {1: 1, 2: 2}
+    remote_store: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
 
 
 class Versions(Model):

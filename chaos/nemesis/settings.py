@@ -74,6 +74,23 @@ MEMBER_TIMERS: dict[Timers, dict[str, int]] = {
 }
 """And what its members have."""
 
+TIER_TIMERS: dict[Timers, dict[str, int]] = {
+    "kafka": {},
+    "quick": {
+        "remote.log.manager.task.interval.ms": 500,
+        "rlmm.config.remote.log.metadata.consume.wait.ms": 5000,
+        "log.retention.check.interval.ms": 1000,
+        "log.initial.task.delay.ms": 1000,
+    },
+    "hasty": {
+        "remote.log.manager.task.interval.ms": 200,
+        "rlmm.config.remote.log.metadata.consume.wait.ms": 2000,
+        "log.retention.check.interval.ms": 500,
+        "log.initial.task.delay.ms": 500,
+    },
+}
+"""What brokers have beside that where there is a remote store."""
+
 PROPAGATION = "metadata.propagation"
 OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
 

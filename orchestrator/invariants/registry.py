@@ -130,6 +130,7 @@ from orchestrator.invariants.quorum.leadership import (
 from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
+from orchestrator.invariants.tiers.copies import CopiesMakeOneLog, HalfCopiesGoAway
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
 from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLost
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
@@ -257,6 +258,8 @@ def _keyed() -> list[AnyFold]:
         InformationFlowsOneWay(),
         NothingIsMadeOrLost(),
         TransactionsEnd(),
+        CopiesMakeOneLog(),
+        HalfCopiesGoAway(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),

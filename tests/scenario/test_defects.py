@@ -135,6 +135,14 @@ PROOFS: dict[str, Proof] = {
     "retention-past-watermark": Proof("retention", r"began its log of \w+-\d at \d+, above its high watermark \d+"),
     "retention-within-segment": Proof("retention", r"began its log of \w+-\d at \d+, within a segment"),
     "start-out-of-range": Proof("retention", r"called (\d+) out of range, while its log began at \1 and ended at"),
+    "copies-uncommitted": Proof("tiers", r"copies orders-0 from \d+ to \d+, with the high watermark at \d+"),
+    "copies-newest-first": Proof("tiers", r"copies \w+-0 from \d+ to \d+: nothing between \d+ and that was copied"),
+    "copies-again-from-start": Proof("tiers", r"copies \w+-0 from \d+ to \d+, and knows of a copy of them"),
+    "expired-start-untold": Proof("tiers", r"deletes the copy of bills-0 from \d+ to \d+, and its log begins at \d+"),
+    "copy-errors-ignored": Proof("tiers", r"told that its copy of \w+-0 is finished, without"),
+    "half-copies-stay": Proof("tiers", r"a copy of orders-0 by broker-2 has LOG.* in the store, and no end within"),
+    "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, and no metadata told of it"),
+    "deletes-metadata-alone": Proof("tiers", r"told that a copy of \w+-0 is deleted, which has"),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
         "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"

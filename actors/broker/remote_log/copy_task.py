@@ -81,10 +81,16 @@ class CopyTask(msgspec.Struct):
             start = min(find_log_start_offset(cache, log), log.high_watermark)
             log.increment_start_offset(turn.step, start, "leader")
             self.copied = find_highest_remote_offset(cache, log)
+            if "copies-again-from-start" in turn.step.defects:
+                self.copied = -1
             log.highest_remote_offset = self.copied
         stable = log.last_stable_offset
+        if "copies-uncommitted" in turn.step.defects:
+            stable = log.end_offset
         if self.copied < stable:
             self.left = candidates(log, max(self.copied + 1, log.start_offset), stable, turn.step.wall_ms)
+            if "copies-newest-first" in turn.step.defects:
+                self.left.reverse()
 
     def _take_next(self, turn: Turn, partition: Partition, manager: RemoteLogMetadataManager) -> bool:
         """Begin with the next segment; False: there is none, or this run has failed."""
@@ -106,7 +112,10 @@ class CopyTask(msgspec.Struct):
         self.objects = list(objects.items())
         record_segment(turn, partition, self.current, "copying")
         self.at, self.publication = "publish-started", 0
-        self.publication = manager.add(turn, partition, self.current)
+        if "copies-untold" in turn.step.defects:
+            self.at = "objects"
+        else:
+            self.publication = manager.add(turn, partition, self.current)
         return True
 
     def _published(self, turn: Turn, partition: Partition, manager: RemoteLogMetadataManager) -> None:
@@ -132,7 +141,7 @@ class CopyTask(msgspec.Struct):
                 self.store.ask(CopyLogSegmentDataRequest(segment=current.id, object=kind, data=data))
             if not self.store.advance(turn, purpose):
                 return
-            if self.store.take() is None:
+            if self.store.take() is None and "copy-errors-ignored" not in turn.step.defects:
                 self.at = "cleaning"
                 return
             del self.objects[0]
@@ -141,6 +150,9 @@ class CopyTask(msgspec.Struct):
 
     def _clean(self, turn: Turn, partition: Partition, manager: RemoteLogMetadataManager, purpose: str) -> None:
         """What was copied of a segment goes away again, as far as possible."""
+        if "half-copies-stay" in turn.step.defects:
+            self._fail(turn, partition)
+            return
         if self.deletion is None:
             self.deletion = SegmentDeletion(self._current)
         if self.deletion.advance(turn, partition, self.store, manager, purpose) is not None:

@@ -174,6 +174,15 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L1",),
     ),
+    "R12": Bound(
+        "a copy of a segment is finished, or what was stored of it is deleted",
+        (
+            Timer("remote.log.manager.task.interval.ms", 3, "the run that deletes it, after two that failed"),
+            Timer("request.timeout.ms", 4, "requests that were under way, and their connections"),
+            Timer("reconnect.backoff.max.ms", 4, "connections to the store and to the leader of its metadata"),
+        ),
+        after=("L3",),
+    ),
     "P18": Bound("a leader's high watermark follows its replicas' logs"),
 }
 """Invariant -> its bound."""

@@ -288,5 +288,8 @@ CLIENT = Route(
 )
 """By client, with what it was answered to ListOffsets and Produce."""
 
+SEGMENT = Route("segment", lambda event: (event.body.segment,), about="copy of a segment")  # type: ignore[union-attr]
+"""By copy of a segment, of which each has an id of its own."""
+
 NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)
 """By the node that recorded the event."""

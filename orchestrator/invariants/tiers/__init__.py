@@ -1,0 +1,1 @@
+"""Tiered storage (R)."""

@@ -1,0 +1,314 @@
+"""R10 and R12: what leaders copy and delete in the remote store, and what becomes of copies that break off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
+from actors.node.spec import REMOTE_STORE
+from actors.trace.events import CtlFault, PartAssume, PartRemove, StoreObject, TierPhase, TierSegment
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+STARTED = "COPY_SEGMENT_STARTED"
+FINISHED = "COPY_SEGMENT_FINISHED"
+WHOLE = (LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH)
+EVERYBODY = ("broker-1", "broker-2", REMOTE_STORE)
+LONG_US = 3_600_000_000
+
+
+class Tiers(TraceBuilder):
+    """A trace of copies, each called by its name; each has ten offsets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead(1, 0)
+
+    def told(self, phase: TierPhase, segment: str, start: int, broker: int = 1, **fields: Any) -> str:
+        """Something becomes of the copy of the ten offsets from ``start`` on."""
+        defaults = {"leader_epoch": 0, "high_watermark": 100, "last_stable_offset": 100, "log_start": 0, "within": True}
+        if phase == "known":
+            defaults = {}
+        settings: dict[str, Any] = {"state": STARTED, "end": start + 9, "epochs": {"0": start}, **defaults, **fields}
+        return self.emit(f"broker-{broker}", TierSegment(TP, segment, phase, start=start, **settings))
+
+    def store(self, segment: str, *objects: str, phase: Any = "stored") -> str:
+        """The store has objects of a copy, or has them no more."""
+        return [self.emit(REMOTE_STORE, StoreObject(TP, "t", segment, each, phase, 1)) for each in objects][-1]
+
+    def copy(self, segment: str, start: int, broker: int = 1, *known: int, **fields: Any) -> str:
+        """A whole copy, of which these brokers learn; the event that began it."""
+        began = self.told("copying", segment, start, broker, **fields)
+        self.told("known", segment, start, broker)
+        self.store(segment, *WHOLE)
+        self.told("copied", segment, start, broker, **fields)
+        for each in known:
+            self.told("known", segment, start, each, state=FINISHED)
+        return began
+
+    def half(self, segment: str = "a", *objects: str) -> str:
+        """A copy of which the store has one object; the event that stored it."""
+        self.told("copying", segment, 0)
+        self.told("known", segment, 0)
+        return self.store(segment, *(objects or (LOG,)))
+
+    def later(self) -> None:
+        """Time passes, in which nothing is recorded."""
+        self.wall += LONG_US
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+
+
+# ---- R10 -------------------------------------------------------------------------------------------------------
+
+
+def test_copies_in_order_and_the_deletion_of_what_the_log_begins_behind() -> None:
+    """Shows that each copy that begins tests R10, and each deletion of a finished one, not of one that broke off."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1, 2)
+    trace.copy("b", 10, 1, 1, 2)
+    trace.told("deleting", "a", 0, state=FINISHED, log_start=10)
+    trace.told("deleting", "c", 20)
+    result = trace.result("R10")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+@pytest.mark.parametrize(("watermark", "stable", "broken"), [(10, 10, False), (9, 9, True), (10, 9, True)])
+def test_only_what_is_committed_and_decided_is_copied(watermark: int, stable: int, broken: bool) -> None:
+    """Shows that the last offset of a copy must be below the high watermark and the last stable offset, both of which
+    are exclusive."""
+    trace = Tiers()
+    event = trace.copy("a", 0, high_watermark=watermark, last_stable_offset=stable)
+    result = trace.result("R10")
+    assert result.status == ("violated" if broken else "held")
+    for finding in result.violations:
+        assert finding.sentence == (
+            f"broker-1 copies orders-0 from 0 to 9, with the high watermark at {watermark} "
+            f"and the last stable offset {stable}"
+        )
+        assert event in finding.events
+
+
+def test_a_high_watermark_is_what_the_broker_recorded_of_it() -> None:
+    """Shows that a high watermark that only the copy tells of does not count against the one in the trace, and that
+    what was recorded before a restart is forgotten."""
+    trace = Tiers()
+    trace.high_watermark("broker-1", 9)
+    trace.copy("a", 0, high_watermark=10)
+    assert trace.result("R10").status == "violated"
+    trace = Tiers()
+    trace.up("broker-1")
+    trace.high_watermark("broker-1", 9)
+    trace.up("broker-1")
+    trace.copy("a", 0, high_watermark=10)
+    assert trace.result("R10").status == "held"
+
+
+@pytest.mark.parametrize(("log_start", "broken"), [(0, True), (15, True), (20, False)])
+def test_a_gap_between_copies(log_start: int, broken: bool) -> None:
+    """Shows that a copy continues the last one, or begins where the log does."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1)
+    event = trace.copy("c", 20, log_start=log_start)
+    result = trace.result("R10")
+    assert result.status == ("violated" if broken else "held")
+    for finding in result.violations:
+        told = f"broker-1 copies orders-0 from 20 to 29: nothing between {max(10, log_start)} and that was copied"
+        assert finding.sentence == told
+        assert event in finding.events
+
+
+def test_a_copy_whose_leader_went_before_it_told_of_the_end() -> None:
+    """Shows that the next leader continues behind a copy that the metadata alone tell of."""
+    trace = Tiers()
+    trace.told("copying", "a", 0)
+    trace.told("known", "a", 0, 2, state=FINISHED)
+    trace.copy("b", 10, 2)
+    assert trace.result("R10").status == "held"
+
+
+@pytest.mark.parametrize(("learned", "epoch", "broken"), [(1, "0", True), (2, "0", False), (1, "3", False)])
+def test_a_second_copy_of_the_same_records(learned: int, epoch: str, broken: bool) -> None:
+    """Shows that a leader does not copy what it knows to be copied; but it may if it has not learned of it, or if the
+    copy has records of another leader epoch."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, learned)
+    event = trace.copy("b", 0, epochs={epoch: 0})
+    result = trace.result("R10")
+    assert result.status == ("violated" if broken else "held")
+    for finding in result.violations:
+        assert finding.sentence == "broker-1 copies orders-0 from 0 to 9, and knows of a copy of them"
+        assert event in finding.events
+
+
+@pytest.mark.parametrize("forgotten", ["deletion", "restart"])
+def test_copies_that_a_leader_knows_no_more(forgotten: str) -> None:
+    """Shows that what is being deleted may be copied again, and what was learned before a restart."""
+    trace = Tiers()
+    trace.up("broker-1")
+    trace.copy("a", 0, 1, 1)
+    if forgotten == "deletion":
+        trace.told("known", "a", 0, state="DELETE_SEGMENT_STARTED")
+    else:
+        trace.up("broker-1")
+    trace.copy("b", 0)
+    assert trace.result("R10").status == "held"
+
+
+@pytest.mark.parametrize(("log_start", "within", "broken"), [(9, True, True), (10, True, False), (0, False, False)])
+def test_a_copy_that_goes_while_the_log_shows_it(log_start: int, within: bool, broken: bool) -> None:
+    """Shows that the log begins behind a copy that is deleted, unless the copy is of another lineage."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1)
+    event = trace.told("deleting", "a", 0, state=FINISHED, log_start=log_start, within=within)
+    result = trace.result("R10")
+    assert result.status == ("violated" if broken else "held")
+    for finding in result.violations:
+        told = f"broker-1 deletes the copy of orders-0 from 0 to 9, and its log begins at {log_start}"
+        assert finding.sentence == told
+        assert event in finding.events
+
+
+# ---- R12 -------------------------------------------------------------------------------------------------------
+
+
+def test_whole_copies_and_whole_deletions() -> None:
+    """Shows that the end of a copy tests R12, and the end of its deletion."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1)
+    trace.store("a", *WHOLE, phase="deleted")
+    trace.told("deleted", "a", 0, state="DELETE_SEGMENT_STARTED")
+    result = trace.result("R12")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_an_object_that_no_metadata_tell_of() -> None:
+    """Shows that metadata come before the first object."""
+    trace = Tiers()
+    trace.told("copying", "a", 0)
+    event = trace.store("a", LOG)
+    (finding,) = trace.result("R12").violations
+    assert finding.sentence == "LOG of a copy of orders-0 was stored, and no metadata told of it"
+    assert event in finding.events
+
+
+def test_a_finished_copy_that_lacks_an_object() -> None:
+    """Shows that all objects but the index of aborted transactions are needed."""
+    trace = Tiers()
+    trace.half("a", *WHOLE[:-2])
+    event = trace.told("copied", "a", 0)
+    (finding,) = trace.result("R12").violations
+    assert finding.sentence == (
+        "broker-1 told that its copy of orders-0 is finished, without LEADER_EPOCH, PRODUCER_SNAPSHOT"
+    )
+    assert event in finding.events
+
+
+@pytest.mark.parametrize("stale", ["no", "now", "before", "long before"])
+def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
+    """Shows that nothing is left of a deleted copy; with the excuse of a store that lists what it had, while it does
+    and as long afterwards as its lists are old, and not later."""
+    trace = Tiers()
+    fault = {"delay_min_us": 5_000_000, "delay_max_us": 5_000_000}
+    if stale != "no":
+        trace.emit("driver", CtlFault("s", "stale-listing", "start", [REMOTE_STORE], fault))
+    trace.copy("a", 0)
+    if "before" in stale:
+        trace.emit("driver", CtlFault("s", "stale-listing", "stop", [REMOTE_STORE], fault))
+    if stale == "long before":
+        trace.wall += 5_000_000
+    trace.store("a", *WHOLE[:-1], phase="deleted")
+    event = trace.told("deleted", "a", 0)
+    result = trace.result("R12")
+    excused = stale in ("now", "before")
+    assert (result.status, dict(result.excused)) == (("excused", {"stale-listing": 1}) if excused else ("violated", {}))
+    for finding in result.violations:
+        assert finding.sentence == "broker-1 told that a copy of orders-0 is deleted, which has LEADER_EPOCH"
+        assert event in finding.events
+
+
+def test_a_copy_that_broke_off_and_goes() -> None:
+    """Shows that R12 is tested when what was stored of it goes in a window, and not when it does in none."""
+    trace = Tiers()
+    trace.half("a")
+    trace.store("a", LOG, phase="deleted")
+    assert trace.result("R12").status == "vacuous"
+    trace = Tiers()
+    trace.half("a")
+    trace.window("open", *EVERYBODY)
+    trace.store("a", LOG, phase="deleted")
+    result = trace.result("R12")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+def test_a_copy_that_broke_off_and_stays() -> None:
+    """Shows that a half copy must go in a window that is long enough, in which its leader and the store are."""
+    trace = Tiers()
+    event = trace.half("a")
+    trace.window("open", *EVERYBODY)
+    trace.later()
+    (finding,) = trace.result("R12").violations
+    assert finding.sentence.startswith("a copy of orders-0 by broker-1 has LOG in the store, and no end within ")
+    assert event in finding.events
+
+
+def test_a_window_that_is_too_short() -> None:
+    """Shows that it says nothing of a half copy."""
+    trace = Tiers()
+    trace.half("a")
+    trace.window("open", *EVERYBODY)
+    trace.window("close")
+    assert trace.result("R12").status == "vacuous"
+
+
+def assume(role: Any, leader: int, leader_epoch: int, tp: str = TP) -> PartAssume:
+    return PartAssume(tp, role, leader, leader_epoch, 0, 0, -1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("what", "excused"),
+    [
+        (assume("follower", 2, 1), True),
+        (assume("leader", 1, 1), True),
+        (assume("leader", 1, 0), False),
+        (assume("follower", 2, 1, "orders-1"), False),
+        (PartRemove(TP, 9, 1, "t"), True),
+        (PartRemove("orders-1", 9, 1, "t"), False),
+    ],
+)
+def test_half_copies_of_those_who_lead_no_more(what: Any, excused: bool) -> None:
+    """Shows that a half copy is orphaned when its leader takes up another role or leader epoch, or its topic goes; of
+    other partitions that says nothing."""
+    trace = Tiers()
+    trace.half("a")
+    trace.emit("controller-1" if type(what) is PartRemove else "broker-1", what)
+    trace.window("open", *EVERYBODY)
+    trace.later()
+    result = trace.result("R12")
+    assert (result.status, "orphaned" in result.excused) == ("excused" if excused else "violated", excused)
+
+
+@pytest.mark.parametrize(("broker", "excused"), [("broker-1", True), ("broker-2", False)])
+def test_half_copies_of_those_who_restart(broker: str, excused: bool) -> None:
+    """Shows that a half copy is orphaned when its leader restarts, and nobody else."""
+    trace = Tiers()
+    trace.up("broker-1")
+    trace.up("broker-2")
+    trace.half("a")
+    trace.up(broker)
+    trace.window("open", *EVERYBODY)
+    trace.later()
+    result = trace.result("R12")
+    assert (result.status, "orphaned" in result.excused) == ("excused" if excused else "violated", excused)
+
+
+@pytest.mark.parametrize(
+    ("core", "status"), [(("broker-2", REMOTE_STORE), "excused"), (("broker-1", "broker-2"), "vacuous")]
+)
+def test_windows_without_the_leader_or_the_store(core: tuple[str, ...], status: str) -> None:
+    """Shows that a leader who is not in the window leaves an orphan, and that nothing is due of a store that is not."""
+    trace = Tiers()
+    trace.half("a")
+    trace.window("open", *core)
+    trace.later()
+    assert trace.result("R12").status == status
