@@ -101,11 +101,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         chaos_us, chaos = _round_of(nemesis, seed, round_, cast)
     if any(body_of(entry)[0] is TopicCreation for entry in chaos):
         tell_topics_apart(workload)
-    # Where voters raise their epoch alone, nobody promises that a good leader is left in peace. With metadata epochs a
-    # consumer may have read from a leader that came back before its metadata tells of it: then an answer that is newer
-    # than its metadata, and older than what it has read, sends it to the leader in between.
     disruptive = any(_is_disruptive(each) for each in (features, *_bounced_to(chaos)))
-    may = ["L2"] * disruptive + ["M4"] * cast.minted
     return {
         "schema": "krift/v1",
         "name": nemesis.name,
@@ -113,10 +109,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         "seed": seed,
         "duration": format_duration(chaos_us),
         "cluster": {
-            "voters": voters,
-            **({"spare-controllers": spare} if spare else {}),
-            "brokers": brokers,
-            **({"remote-store": {}} if tiered else {}),
+            **_servers(voters, spare, brokers, tiered),
             "topics": _topics(workload, replicas, least, tiered),
             "config": config,
         },
@@ -127,9 +120,17 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         **({} if disruptive or round_ is not None else healing_of(nemesis, seed)),
         # With Kafka's own timers it may take that long; whether a run is given up is decided by nothing shorter.
         "budgets": {"heal": "150s", "drain": "300s"},
-        # What a drawn schedule had no time to test is no reason to doubt the run.
-        "expect": {"violated": [], **({"may": may} if may else {})},
+        "expect": _expected(cast, disruptive),
     }
+
+
+def _expected(cast: Cast, disruptive: bool) -> Part:
+    """What may be violated. What a drawn schedule had no time to test is no reason to doubt the run."""
+    # Where voters raise their epoch alone, nobody promises that a good leader is left in peace. With metadata epochs a
+    # consumer may have read from a leader that came back before its metadata tells of it: then an answer that is newer
+    # than its metadata, and older than what it has read, sends it to the leader in between.
+    may = ["L2"] * disruptive + ["M4"] * cast.minted
+    return {"violated": [], "may": may} if may else {"violated": []}
 
 
 def _round_of(nemesis: Nemesis, seed: int, number: int, cast: Cast) -> tuple[int, list[Part]]:
@@ -169,6 +170,12 @@ def _config_of_tiers(config: Part, timers: Timers, brokers: int, tiered: bool) -
         "rlmm.config.remote.log.metadata.topic.min.isr": 1,
     }
     return {**own, **TIER_TIMERS[timers], **config}
+
+
+def _servers(voters: int, spare: int, brokers: int, tiered: bool) -> Part:
+    """The nodes of the cluster that are there from the start."""
+    found: Part = {"voters": voters, **({"spare-controllers": spare} if spare else {}), "brokers": brokers}
+    return {**found, "remote-store": {}} if tiered else found
 
 
 def _topics(workload: list[Part], replicas: list[list[int]], least: int, tiered: bool) -> Part:

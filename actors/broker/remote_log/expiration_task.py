@@ -81,7 +81,8 @@ def find_expired(cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copy
             found.segments.append(segment)
             continue
         below = segment.end_offset < log.start_offset and all(e.epoch <= lineage[0].epoch for e in segment.epochs)
-        goes, why = below, None
+        goes = below
+        why: Why | None = None
         if not below:
             if not is_within(segment, log.end_offset, lineage):
                 continue
@@ -95,7 +96,7 @@ def find_expired(cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copy
             break
         found.segments.append(segment)
         if why is not None and found.start < segment.end_offset + 1:
-            found.start, found.why = segment.end_offset + 1, why  # type: ignore[assignment]
+            found.start, found.why = segment.end_offset + 1, why
     told = {segment.key for segment in found.segments}
     found.segments += [each for each in _before(cache, lineage[0]) if each.key not in (*told, copying)]
     return found

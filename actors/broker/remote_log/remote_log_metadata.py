@@ -318,11 +318,10 @@ class RemoteLogMetadataManager(msgspec.Struct):
         known = cache.segments.get(segment.segment_id)
         if record is not None:
             known = metadata_of(record)
-            taken = cache.add(known)
+            taken, state = cache.add(known), SegmentState(record.remote_log_segment_state)
         else:
             assert update is not None
-            taken = cache.update(update)
-        state = SegmentState((record or update).remote_log_segment_state)  # type: ignore[union-attr]
+            taken, state = cache.update(update), SegmentState(update.remote_log_segment_state)
         if known is not None:
             turn.step.record(
                 TierSegment(

@@ -152,8 +152,9 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
 class OneCopy(WindowState):
     """One copy of a segment. tp: its partition; copier: who copies it, in which leader epoch; orphaned: that one went,
     or leads no more, so that nobody is about to finish it. objects: of it that the store has; told: whether its
-    metadata are known to somebody; finished: and whether they say so. stale_us: until when the store's lists may be
-    older than what it has."""
+    metadata are known to somebody; finished: and whether they say so. deleting: who began to delete it; untold: all of
+    it was there when its copier could not tell that. stale_us: until when the store's lists may be older than what it
+    has."""
 
     tp: str = ""
     copier: str = ""
@@ -162,6 +163,8 @@ class OneCopy(WindowState):
     objects: list[str] = []
     told: bool = False
     finished: bool = False
+    deleting: list[str] = []
+    untold: bool = False
     stale_us: int = -1
 
 
@@ -171,21 +174,24 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     Example: the store fails while broker-1 copies a segment, and its log data stay in the store though no other object
     of it ever comes; or the metadata say that a copy is finished whose index was never stored; or that it is deleted,
-    and its log data are still there. The obligation begins with the first object in the store and ends when the copy is
-    told to be finished, or when all of it is gone.
+    and its log data are still there; or broker-1 gives a copy up, and does not try to delete what was stored of it. The
+    obligation begins with the first object in the store and ends when the copy is told to be finished, or when all of
+    it is gone.
     """
 
     id = "R12"
     title = "A copy is whole when it is told to be finished, and one that broke off is deleted"
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a copy is told to be finished, or to be deleted; or what was stored of one that broke off goes, in a window"
+        "a copy is told to be finished, to be deleted, or given up; or what was stored of one that broke off goes, in a window"
     )
     unseen = ("What the objects of a copy hold: only that the store has them.",)
     exemptions = {
         "orphaned": "Whoever copied it went down or leads the partition no more, or its topic was deleted. Kafka "
         "deletes such a half copy with what has expired, or never.",
-        "stale-listing": "The store listed what it had a while ago when the copy was deleted, and deletes by that.",
+        "untold": "All of it was in the store, and its copier gave up because it could not tell so in time. Kafka deletes "
+        "such a copy with what has expired, or never.",
+        "outdated-list": "The store listed what it had a while ago when the copy was deleted, and deletes by that.",
     }
     route = SEGMENT
     types = (TierSegment, StoreObject)
@@ -251,15 +257,27 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             if missing := sorted(NEEDED.difference(state.objects)):
                 sentence = f"{event.node} told that its copy of {body.tp} is finished, without {', '.join(missing)}"
                 return self.violated(state.key, sentence, event)
+        elif body.phase == "deleting":
+            state.deleting = [*state.deleting, event.node]
+        elif body.phase == "copy-failed":
+            return self._gave_up(state, event, body)
         elif body.phase == "deleted":
             state.tested += 1
             if state.objects:
                 left = ", ".join(state.objects)
                 sentence = f"{event.node} told that a copy of {body.tp} is deleted, which has {left}"
                 if event.wall <= state.stale_us:
-                    return self.excused("stale-listing", state.key, sentence, event)
+                    return self.excused("outdated-list", state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
         return NOTHING
+
+    def _gave_up(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
+        state.tested += 1
+        state.untold = NEEDED.issubset(state.objects)
+        if not state.objects or state.untold or event.node in state.deleting:
+            return NOTHING
+        sentence = f"{event.node} gave up its copy of {body.tp}, and left {', '.join(state.objects)} in the store"
+        return self.violated(state.key, sentence, event)
 
     def missed(self, state: OneCopy, name: str, obligation: Obligation) -> Emissions:
         if REMOTE_STORE not in state.core:
@@ -267,5 +285,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         sentence = f"a copy of {state.tp} by {state.copier} has {', '.join(state.objects)} in the store, and no end"
         if state.orphaned or state.copier not in state.core:
             return self.excused("orphaned", state.key, sentence, obligation.by)
+        if state.untold:
+            return self.excused("untold", state.key, sentence, obligation.by)
         sentence = f"{sentence} {self.within(state)}"
         return self.violated(state.key, sentence, obligation.by, state.window)

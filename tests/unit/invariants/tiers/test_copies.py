@@ -221,7 +221,7 @@ def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
     event = trace.told("deleted", "a", 0)
     result = trace.result("R12")
     excused = stale in ("now", "before")
-    assert (result.status, dict(result.excused)) == (("excused", {"stale-listing": 1}) if excused else ("violated", {}))
+    assert (result.status, dict(result.excused)) == (("excused", {"outdated-list": 1}) if excused else ("violated", {}))
     for finding in result.violations:
         assert finding.sentence == "broker-1 told that a copy of orders-0 is deleted, which has LEADER_EPOCH"
         assert event in finding.events
@@ -250,6 +250,38 @@ def test_a_copy_that_broke_off_and_stays() -> None:
     (finding,) = trace.result("R12").violations
     assert finding.sentence.startswith("a copy of orders-0 by broker-1 has LOG in the store, and no end within ")
     assert event in finding.events
+
+
+@pytest.mark.parametrize(
+    ("objects", "then", "broken"),
+    [([LOG], "nothing", True), ([LOG], "deleting", False), ([LOG], "gone", False), (WHOLE, "nothing", False)],
+)
+def test_a_copy_that_its_leader_gives_up(objects: list[str], then: str, broken: bool) -> None:
+    """Shows that who gives a copy up has begun to delete what is there of it, unless all of it is."""
+    trace = Tiers()
+    trace.half("a", *objects)
+    trace.told("deleting", "a" if then == "deleting" else "b", 0)
+    if then == "gone":
+        trace.store("a", *objects, phase="deleted")
+    event = trace.told("copy-failed", "a", 0)
+    result = trace.result("R12")
+    assert (result.status, result.tested) == ("violated" if broken else "held", 1)
+    for finding in result.violations:
+        assert finding.sentence == "broker-1 gave up its copy of orders-0, and left LOG in the store"
+        assert event in finding.events
+
+
+@pytest.mark.parametrize(("objects", "excused"), [(WHOLE, True), ([LOG], False)])
+def test_a_copy_whose_end_nobody_hears_of(objects: list[str], excused: bool) -> None:
+    """Shows that a whole copy that its leader gives up may stay, and a half one may not."""
+    trace = Tiers()
+    trace.half("a", *objects)
+    trace.told("deleting", "a", 0)
+    trace.told("copy-failed", "a", 0)
+    trace.window("open", *EVERYBODY)
+    trace.later()
+    result = trace.result("R12")
+    assert (result.status, "untold" in result.excused) == ("excused" if excused else "violated", excused)
 
 
 def test_a_window_that_is_too_short() -> None:
