@@ -183,14 +183,15 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     title = "A copy is whole when it is told to be finished, and one that broke off is deleted"
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a copy is told to be finished, to be deleted, or given up; or what was stored of one that broke off goes, in a window"
+        "a copy is told to be finished or deleted, or is given up; or what was stored of one that broke off goes, in a "
+        "window"
     )
     unseen = ("What the objects of a copy hold: only that the store has them.",)
     exemptions = {
         "orphaned": "Whoever copied it went down or leads the partition no more, or its topic was deleted. Kafka "
         "deletes such a half copy with what has expired, or never.",
-        "untold": "All of it was in the store, and its copier gave up because it could not tell so in time. Kafka deletes "
-        "such a copy with what has expired, or never.",
+        "untold": "All of it was in the store, and its copier gave up because it could not tell so in time. Kafka "
+        "deletes such a copy with what has expired, or never.",
         "outdated-list": "The store listed what it had a while ago when the copy was deleted, and deletes by that.",
     }
     route = SEGMENT
