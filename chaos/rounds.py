@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from actors.config import setting
+from actors.config_of_logs import LOG_KEYS
 from chaos.errors import InputError, Mistake
 from chaos.faults.operator import VoterChange
 from chaos.faults.topics import TopicAction
@@ -19,6 +21,20 @@ from chaos.sources import Source
 
 LASTING = (TopicAction, VoterChange)
 """Actions whose effect stays."""
+SEGMENTS = 10
+"""So many segments of a log are full in the time for which it is to be kept."""
+
+
+def kept_for(plan: Plan, retention_us: int) -> list[str]:
+    """Settings with which brokers keep records so long, as KEY=VALUE; none if the plan has other ones than Kafka for when
+    a segment is full or deleted, or if the time is 0."""
+    configs = [plan.config, *(topic.config for topic in plan.cluster.topics)]
+    if not retention_us or any(setting(each, key.name) != key.default for each in configs for key in LOG_KEYS):
+        return []
+    retention_ms = retention_us // 1000
+    often_ms = max(retention_ms // SEGMENTS, 1)
+    times = {"log.retention.ms": retention_ms, "log.roll.ms": often_ms, "log.retention.check.interval.ms": often_ms}
+    return [f"config.{key}={value}" for key, value in times.items()]
 
 
 class Round(msgspec.Struct, frozen=True):

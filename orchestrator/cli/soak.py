@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from chaos.errors import InputError, Mistake
-from chaos.rounds import Rounds
+from chaos.rounds import Rounds, kept_for
 from chaos.scenario.durations import Malformed, format_duration, parse_duration_us
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, runs_option
@@ -114,6 +114,13 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     help="How far back checked events stay on disk; evidence stays for good.",
 )
 @click.option(
+    "--retention",
+    callback=_duration(0),
+    default="10m",
+    show_default=True,
+    help="How long the brokers keep records, if SCENARIO has no setting of its own for that; 0s: as long as Kafka does.",
+)
+@click.option(
     "--checkpoint",
     callback=_duration(1_000_000),
     default="60s",
@@ -153,6 +160,9 @@ def start(
         problem = f"{scenario} has variants, and a soak runs one of them"
         raise InputError([Mistake("--variant", 0, "", problem, expected)])
     rounds = Rounds(source, seed, variant, settings, defects)
+    if kept := kept_for(rounds.plan, options["retention"]):
+        settings = (*settings, *kept)
+        rounds = Rounds(source, seed, variant, settings, defects)
     check_root(out)
     asked = Asked(
         krift=__version__,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from orchestrator.soak.directory import Status
 from tests.unit.cli.command import SCENARIO, krift
@@ -61,6 +62,24 @@ def test_a_soak_from_begin_to_end(small: Path, tmp_path: Path) -> None:
     assert "as expected" in krift("report", "latest", "--out", runs).out
     again = krift("soak", "resume", "--out", runs)
     assert again.code == 2 and "it is over: completed" in again.err
+
+
+def test_logs_are_kept_for_a_while(small: Path, tmp_path: Path) -> None:
+    """Shows that the brokers of a soak keep records for ten minutes, or for as long as is asked, that a scenario with
+    settings of its own keeps them, and that brokers without any keep them as long as Kafka does."""
+
+    def kept(*options: str) -> tuple[int, int, int]:
+        runs = tmp_path / f"runs-{len(list(tmp_path.iterdir()))}"
+        ended = krift("soak", small, "--duration", "1s", "--calm", "0s", *options, "--out", runs, "--quiet")
+        assert ended.code == 0, ended.err
+        (scenario,) = runs.glob("small-*/scenario.yaml")
+        config = yaml.safe_load(scenario.read_text())["cluster"]["config"]
+        return tuple(config[key] for key in ("log.retention.ms", "log.roll.ms", "log.retention.check.interval.ms"))
+
+    assert kept() == (600_000, 60_000, 60_000)
+    assert kept("--retention", "20s") == (20_000, 2_000, 2_000)
+    assert kept("--retention", "0s") == (604_800_000, 604_800_000, 300_000)
+    assert kept("--set", "config.log.segment.bytes=5000")[0] == 604_800_000
 
 
 def test_a_finding_ends_in_exit_code_1(small: Path, tmp_path: Path) -> None:
