@@ -26,8 +26,8 @@ SEGMENTS = 10
 
 
 def kept_for(plan: Plan, retention_us: int) -> list[str]:
-    """Settings with which brokers keep records so long, as KEY=VALUE; none if the plan has other ones than Kafka for when
-    a segment is full or deleted, or if the time is 0."""
+    """Settings with which brokers keep records so long, as KEY=VALUE; none if the plan has other ones than Kafka for
+    when a segment is full or deleted, or if the time is 0."""
     configs = [plan.config, *(topic.config for topic in plan.cluster.topics)]
     if not retention_us or any(setting(each, key.name) != key.default for each in configs for key in LOG_KEYS):
         return []

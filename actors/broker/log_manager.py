@@ -8,7 +8,7 @@ import msgspec
 from actors.broker.checkpoints import parse_starts, render_starts
 from actors.broker.coordinator_common.partitions import INTERNAL_TOPICS
 from actors.broker.turn import Turn
-from actors.log.recovery import load_log, logs_on_disk, recover_log
+from actors.log.recovery import Damaged, load_log, logs_on_disk, recover_log
 from actors.log.replica_log import ReplicaLog
 from actors.log.retention import delete_old_segments
 from actors.log.segments import LogBase
@@ -31,11 +31,7 @@ class LogManager(msgspec.Struct):
         self.checkpointed = (disk.get(START_CHECKPOINT_FILE) or [b""])[0]
         starts, logs = parse_starts(self.checkpointed), list[ReplicaLog]()
         for tp, files in logs_on_disk(disk).items():
-            start = starts.get(tp, LogBase())
-            if clean:
-                logs.append(load_log(turn.step, tp, files, start))
-            else:
-                logs.append(recover_log(turn.step, turn.files, tp, files, start))
+            logs.append(_load(turn, tp, files, starts.get(tp, LogBase()), clean=clean))
         turn.step.set_timer(RETENTION, turn.settings.log_initial_task_delay_ms)
         turn.step.set_timer(START_CHECKPOINT, turn.settings.log_initial_task_delay_ms)
         return logs
@@ -68,6 +64,15 @@ class LogManager(msgspec.Struct):
             self.checkpointed = content
             turn.files.replace(turn.step, START_CHECKPOINT_FILE, content)
             turn.files.sync(turn.step, START_CHECKPOINT_FILE)
+
+
+def _load(turn: Turn, tp: str, files: DiskImage, start: LogBase, *, clean: bool) -> ReplicaLog:
+    if clean:
+        try:
+            return load_log(turn.step, tp, files, start)
+        except Damaged:
+            pass  # recovered as well (``LogLoader.loadSegmentFiles``: where a segment's indexes are missing)
+    return recover_log(turn.step, turn.files, tp, files, start)
 
 
 COMPONENT: Component[LogManager, Turn] = Component(

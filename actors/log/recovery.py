@@ -25,16 +25,25 @@ def logs_on_disk(disk: DiskImage) -> dict[str, DiskImage]:
     return found
 
 
+class Damaged(Exception):
+    """Files of a log that no process left which ended well."""
+
+
 def load_log(step: Step, tp: str, disk: DiskImage, start: LogBase) -> ReplicaLog:
     """A log as its files have it, after a process that ended well. ``start``: of its checkpoint. The high watermark is
-    the log start: the owner knows better."""
+    the log start: the owner knows better. Raises Damaged: a power loss may have undone the removal of the file that
+    says so."""
     log: ReplicaLog | None = None
     for file, entries in disk.items():
         segment = _read_segment(file, entries, step.wall_ms)
-        assert segment is not None, f"{file}: no header"
+        if segment is None:
+            raise Damaged(f"{file}: no header")
         log = _with_segment(log, tp, segment)
         for entry in entries[segment.headed :]:
-            _take(log, file, decode(entry, Batch), step.wall_ms)
+            batch = _read(entry)
+            if batch is None or batch.base_offset != log.end_offset:
+                raise Damaged(f"{file}: no batch at {log.end_offset}")
+            log.restore(batch, step.wall_ms)
     assert log is not None, f"{tp}: no segment"
     _settle_start(log, start)
     return log
@@ -134,12 +143,6 @@ def _settle_start(log: ReplicaLog, start: LogBase) -> None:
     if start.offset > log.base.offset:
         log.start_offset = log.local_start_offset = log.high_watermark = start.offset
         log.epochs.truncate_from_start(start.offset)
-
-
-def _take(log: ReplicaLog, file: str, batch: Batch, now_ms: int) -> None:
-    if batch.base_offset != log.end_offset:
-        raise AssertionError(f"{file}: batch at {batch.base_offset}, expected {log.end_offset}")
-    log.restore(batch, now_ms)
 
 
 def _read(entry: bytes) -> Batch | None:

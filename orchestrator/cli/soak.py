@@ -118,7 +118,7 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     callback=_duration(0),
     default="10m",
     show_default=True,
-    help="How long the brokers keep records, if SCENARIO has no setting of its own for that; 0s: as long as Kafka does.",
+    help="How long brokers keep records, if SCENARIO has no setting of its own for that; 0s: as long as Kafka does.",
 )
 @click.option(
     "--checkpoint",
