@@ -522,6 +522,8 @@ SERVER_SYNONYMS: dict[str, str] = {
     "segment.ms": "log.roll.ms",
     "retention.ms": "log.retention.ms",
     "retention.bytes": "log.retention.bytes",
+    "local.retention.ms": "log.local.retention.ms",
+    "local.retention.bytes": "log.local.retention.bytes",
     "remote.copy.lag.ms": "log.remote.copy.lag.ms",
     "remote.copy.lag.bytes": "log.remote.copy.lag.bytes",
 }

@@ -18,6 +18,8 @@ from actors.trace.events import FetchTold
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchResponse
 
+MOVED_SINCE = 14
+"""Version that brought OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)."""
 OF_THE_LEADER = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """Refusals by who leads, and in which leader epoch."""
 
@@ -48,19 +50,21 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     result.last_stable_offset = partition.last_stable_offset
     if item.last_fetched_epoch >= 0:
         result.error, result.diverging = divergence(turn, partition, item.offset, item.last_fetched_epoch)
-        if result.error or result.diverging is not None:
+        if result.diverging is not None:
             return result
     if not log.start_offset <= item.offset <= log.end_offset:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
+    elif item.offset < log.local_start_offset:
+        result.error = _moved(params)
+        result.valid = result.remote = not result.error
+        return result
+    if result.error:
         return result
     if "start-out-of-range" in turn.step.defects and 0 < item.offset == log.start_offset and not params.from_follower:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
     if "range-ends-before-end" in turn.step.defects and log.high_watermark < item.offset == log.end_offset:
         result.error = KafkaError.NONE if params.from_follower else KafkaError.OFFSET_OUT_OF_RANGE
     result.valid = not result.error
-    if item.offset < log.local_start_offset and not params.from_follower:
-        result.remote = True
-        return result
     limit = partition.last_fetchable_offset(params.isolation)
     if "fetch-past-hw" in turn.step.defects:
         limit = log.end_offset
@@ -74,6 +78,15 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
         if result.batches and params.isolation == READ_COMMITTED:
             result.aborted = log.aborted.collect(item.offset, result.batches[-1].end_offset)
     return result
+
+
+def _moved(params: FetchParams) -> KafkaError:
+    """What is told of an offset that remote storage alone has: clients get the record from there, followers do not
+    (``ReplicaManager.handleOffsetOutOfRangeError``)."""
+    if not params.from_follower:
+        return KafkaError.NONE
+    known = params.version >= MOVED_SINCE
+    return KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE if known else KafkaError.OFFSET_OUT_OF_RANGE
 
 
 def _check(partition: Partition, params: FetchParams, item: FetchItem) -> KafkaError:
@@ -182,6 +195,8 @@ def _answer_partition(
         hinted = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
         if version >= 16 and result.error in hinted:
             data.current_leader = current_leader(turn, result.item.tp, result.partition, endpoints)
+        if result.error == KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE:
+            data.log_start_offset = result.log_start
         return data
     data.high_watermark = result.high_watermark
     if version >= 4:

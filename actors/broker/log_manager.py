@@ -49,14 +49,15 @@ class LogManager(msgspec.Struct):
         self.checkpoint(turn)
 
     def checkpoint(self, turn: Turn) -> None:
-        """Write where logs begin, of those that begin within a segment, if that changed
+        """Write where logs begin, of those that are tiered or begin within a segment, if that changed
         (``LogManager.checkpointLogStartOffsets``)."""
-        starts: dict[str, LogBase] = {}
+        starts, former = dict[str, LogBase](), parse_starts(self.checkpointed)
         for partition in turn.replicas.partitions.values():
-            log = partition.log
-            if log.start_offset > log.base.offset:
-                below = log.boundary_at_or_below(log.start_offset)
-                starts[partition.key] = LogBase(log.start_offset, log.ph_at(below))
+            log, key = partition.log, partition.key
+            if log.checkpointed_start >= 0 and key in former:
+                starts[key] = former[key]  # perhaps of a tiered log, which is not known yet
+            elif log.config.remote_storage or log.start_offset > log.base.offset:
+                starts[key] = LogBase(log.start_offset, log.ph_below(log.start_offset))
         if not starts and not self.checkpointed:
             return
         content = render_starts(starts)

@@ -83,7 +83,6 @@ class Partition(msgspec.Struct):
     confirmed it, kept by leaders only. ``leader_epoch_start``: log end with which this broker became leader of
     ``leader_epoch``, -1 on followers (Kafka: leaderEpochStartOffset; KIP-207 rests on it). recovering: it was elected
     uncleanly, and serves nobody before the controller knows that its log is in order (``unclean_recovery``).
-    ``remote_storage``: its log is tiered; ``copies_disabled``: nothing more of it is copied.
     """
 
     tp: str
@@ -100,8 +99,6 @@ class Partition(msgspec.Struct):
     replicas: list[int] = []
     isr: list[int] = []
     min_isr: int = 1
-    remote_storage: bool = False
-    copies_disabled: bool = False
     pending: PendingIsr | None = None
     remotes: dict[int, RemoteReplica] = {}
 
@@ -121,6 +118,11 @@ class Partition(msgspec.Struct):
     def serves(self) -> bool:
         """Whether it leads, and may do what leaders do."""
         return self.is_leader and not self.recovering
+
+    @property
+    def remote_storage(self) -> bool:
+        """Whether its log is tiered."""
+        return self.log.config.remote_storage
 
     @property
     def maximal_isr(self) -> list[int]:
@@ -240,8 +242,7 @@ class Partition(msgspec.Struct):
         if "min-isr-of-its-own" in turn.step.defects:
             self.min_isr = settings.min_insync_replicas
         enabled = turn.image.config(settings.node_id, self.topic, "remote.storage.enable", False)
-        self.remote_storage = settings.cluster.remote_store and self.topic not in UNTIERED_TOPICS and bool(enabled)
-        self.copies_disabled = bool(turn.image.config(settings.node_id, self.topic, "remote.log.copy.disable", False))
+        tiered = settings.cluster.remote_store and self.topic not in UNTIERED_TOPICS and bool(enabled)
         limits = settings.log_config
         self.log.config = LogConfig(
             value("max.message.bytes", limits.max_message_bytes),
@@ -253,7 +254,12 @@ class Partition(msgspec.Struct):
             value("retention.ms", limits.retention_ms),
             value("remote.copy.lag.ms", limits.remote_copy_lag_ms),
             value("remote.copy.lag.bytes", limits.remote_copy_lag_bytes),
+            value("local.retention.bytes", limits.local_retention_bytes),
+            value("local.retention.ms", limits.local_retention_ms),
+            tiered,
+            bool(turn.image.config(settings.node_id, self.topic, "remote.log.copy.disable", False)),
         )
+        self.log.settle_start(turn.step)
 
     def _forgets(self, turn: Turn, state: PartitionRegistration) -> bool:
         """Whether a leader that is elected again begins anew with its followers: with a mend of reelected-in-place."""

@@ -22,6 +22,9 @@ DELETE = 1
 APPEND = 2
 SUBTRACT = 3
 
+UNLIMITED = -1
+AS_RETENTION = -2
+
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
@@ -118,7 +121,21 @@ def invalid_topic_config(values: Mapping[str, str]) -> str:
             config_value(key, value)
         except ValueError as wrong:
             return str(wrong)
-    return ""
+    return _invalid_local_retention(values, "ms") or _invalid_local_retention(values, "bytes")
+
+
+def _invalid_local_retention(values: Mapping[str, str], unit: str) -> str:
+    """Replicas cannot keep more of a topic than there is (``LogConfig.validateRemoteStorageRetentionTime``)."""
+    total_key, local_key = f"retention.{unit}", f"local.retention.{unit}"
+    if total_key not in values or local_key not in values:
+        return ""
+    total: int = config_value(total_key, values[total_key])
+    local: int = config_value(local_key, values[local_key])
+    if total < 0 or local == AS_RETENTION:
+        return ""
+    if local == UNLIMITED:
+        return f"Value must not be {UNLIMITED} as {total_key} value is set as {total}."
+    return f"Value must not be more than property {total_key} value: {total}" if local > total else ""
 
 
 def _clear_elr(state: ControllerState, records: list[ConfigRecord], mend: str) -> list[Change]:

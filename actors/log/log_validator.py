@@ -11,13 +11,15 @@ from actors.node.errors import KafkaError
 from krift.v1.records import RecordBatch
 
 NO_TIMESTAMP = -1
+AS_RETENTION = -2
+"""A local limit of retention that is that of the whole log."""
 
 
 class LogConfig(msgspec.Struct, frozen=True):
     """A topic's limits, as they are where nothing is configured. Timestamps: how far a record's may lie from the
-    leader's clock. Retention: how much is kept, and for how long; -1: all of it, for ever. Lag: how long, or how many
-    bytes behind the log end, a full segment waits before it is copied to remote storage; -1: as long as it is
-    retained."""
+    leader's clock. Retention: how much is kept, and for how long; -1: all of it, for ever; local: by the
+    replicas themselves of what is copied to remote storage, -2: the same. Lag: how long, or how many
+    bytes behind the log end, a full segment waits before it is copied; -1: as long as it is retained locally."""
 
     max_message_bytes: int = 1048588
     timestamp_before_max_ms: int = LONG_MAX
@@ -28,12 +30,41 @@ class LogConfig(msgspec.Struct, frozen=True):
     retention_ms: int = 604800000
     remote_copy_lag_ms: int = 0
     remote_copy_lag_bytes: int = -1
+    local_retention_bytes: int = AS_RETENTION
+    local_retention_ms: int = AS_RETENTION
+    remote_storage: bool = False
+    copies_disabled: bool = False
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether the log is tiered, and what is full is copied."""
+        return self.remote_storage and not self.copies_disabled
+
+    @property
+    def own_retention_bytes(self) -> int:
+        """How much a replica keeps."""
+        return self._local_bytes if self.is_copied else self.retention_bytes
+
+    @property
+    def own_retention_ms(self) -> int:
+        """For how long a replica keeps something."""
+        return self._local_ms if self.is_copied else self.retention_ms
+
+    @property
+    def _local_bytes(self) -> int:
+        local = self.local_retention_bytes
+        return self.retention_bytes if local == AS_RETENTION else local
+
+    @property
+    def _local_ms(self) -> int:
+        local = self.local_retention_ms
+        return self.retention_ms if local == AS_RETENTION else local
 
     def is_due_for_copy(self, age_ms: int, bytes_behind: int) -> bool:
         """Whether a full segment of this age, with so many bytes behind it, may be copied
         (``RemoteLogManager.isEligibleForUpload``)."""
-        lag_ms = self.retention_ms if self.remote_copy_lag_ms < 0 else self.remote_copy_lag_ms
-        lag_bytes = self.retention_bytes if self.remote_copy_lag_bytes < 0 else self.remote_copy_lag_bytes
+        lag_ms = self._local_ms if self.remote_copy_lag_ms < 0 else self.remote_copy_lag_ms
+        lag_bytes = self._local_bytes if self.remote_copy_lag_bytes < 0 else self.remote_copy_lag_bytes
         if lag_ms == 0 or lag_bytes == 0:
             return True
         old = lag_ms > 0 and not 0 <= age_ms < lag_ms

@@ -20,7 +20,7 @@ ONE_SEGMENT = LogConfig(segment_bytes=LONG_MAX, segment_ms=LONG_MAX)
 def load_metadata_log(tp: str, file: str, entries: list[bytes], base: LogBase, now_ms: int) -> ReplicaLog:
     """The log as its file has it, which begins at ``base``. The high watermark is the log start: the owner knows
     better."""
-    log = ReplicaLog(tp, base.offset, base.offset, base.offset, ONE_SEGMENT, [LogSegment(file, base)])
+    log = ReplicaLog(tp, base.offset, base.offset, ONE_SEGMENT, [LogSegment(file, base)])
     for entry in entries:
         log.restore(decode(entry, Batch), now_ms)
     return log
@@ -52,5 +52,5 @@ def restart_at(log: ReplicaLog, step: Step, files: Files, base: LogBase, leader_
 
 
 def _begin_at(log: ReplicaLog, base: LogBase) -> None:
-    log.active.base, log.start_offset, log.local_start_offset = base, base.offset, base.offset
+    log.active.base, log.start_offset = base, base.offset
     log.active.measure(log.batches)

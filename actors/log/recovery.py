@@ -116,7 +116,7 @@ def _begin_anew(step: Step, files: Files, old: ReplicaLog, start: LogBase) -> Re
         files.delete(step, file)
     segment = LogSegment(segment_file(old.tp, start.offset), start, True, touched_ms=step.wall_ms)
     files.append(step, segment.file, [segment.header])
-    return ReplicaLog(old.tp, start.offset, start.offset, start.offset, segments=[segment])
+    return ReplicaLog(old.tp, start.offset, start.offset, segments=[segment])
 
 
 def _read_segment(file: str, entries: list[bytes], now_ms: int) -> LogSegment | None:
@@ -126,7 +126,9 @@ def _read_segment(file: str, entries: list[bytes], now_ms: int) -> LogSegment | 
     if not parsed[1]:
         return LogSegment(file, touched_ms=now_ms)
     header = read_header(entries, parsed[1])
-    return None if header is None else LogSegment(file, header.base, True, header.producers, touched_ms=now_ms)
+    if header is None:
+        return None
+    return LogSegment(file, header.base, True, header.producers, touched_ms=now_ms, epochs=header.epochs)
 
 
 def _with_segment(log: ReplicaLog | None, tp: str, segment: LogSegment) -> ReplicaLog:
@@ -134,15 +136,20 @@ def _with_segment(log: ReplicaLog | None, tp: str, segment: LogSegment) -> Repli
         log.segments.append(segment)
         return log
     base = segment.base.offset
-    log = ReplicaLog(tp, base, base, base, segments=[segment])
+    log = ReplicaLog(tp, base, base, segments=[segment])
     log.producers.restore(segment.producers)
+    log.epochs.entries = list(segment.epochs)
     return log
 
 
 def _settle_start(log: ReplicaLog, start: LogBase) -> None:
-    if start.offset > log.base.offset:
-        log.start_offset = log.local_start_offset = log.high_watermark = start.offset
-        log.epochs.truncate_from_start(start.offset)
+    """Begin at the checkpoint, or with the first segment if that is later: whether the log is tiered, so that it may
+    begin before that, is known when its topic's configuration is (``ReplicaLog.settle_start``)."""
+    if start.offset < log.base.offset:
+        log.checkpointed_start = start.offset
+    elif start.offset > log.base.offset:
+        log.start_offset = log.high_watermark = start.offset
+    log.epochs.truncate_from_start(start.offset)
 
 
 def _read(entry: bytes) -> Batch | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -17,29 +16,29 @@ from actors.log.batch import (
     take_batch,
 )
 from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_of
-from actors.log.leader_epoch_cache import LeaderEpochCache
-from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig, invalid_timestamps, validate_batch
-from actors.log.producer_state import ProducerStateManager, TransactionVersion
+from actors.log.log_content import BASE_OFFSET, LogContent
+from actors.log.log_validator import invalid_timestamps, validate_batch
+from actors.log.producer_state import TransactionVersion
 from actors.log.segments import LogBase, LogSegment, segment_file
-from actors.log.transaction_index import AbortedTxn, TransactionIndex
+from actors.log.transaction_index import AbortedTxn
 from actors.node.codec import encode
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
-from actors.trace.events import LogAppend, LogHw, LogRoll, LogStart, LogTrunc
+from actors.trace.events import LogAppend, LogHw, LogLocalStart, LogRoll, LogStart, LogTrunc
 from krift.v1.records import RecordBatch
 
 ReplicaRole = Literal["leader", "follower"]
 StartReason = Literal[
     "retention-ms", "retention-bytes", "delete-records", "leader", "out-of-range", "truncation", "load"
 ]
+LocalStartReason = Literal["retention-ms", "retention-bytes", "load"]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery", "last-stable-offset"]
 
 SKIPPED_EVERY = 50
 """The defect leader-skips-offset leaves out an offset after one batch in so many."""
 
-_BASE_OFFSET = attrgetter("base_offset")
 _DECISIONS: dict[ControlRecordType, Literal["commit", "abort"]] = {
     ControlRecordType.COMMIT: "commit",
     ControlRecordType.ABORT: "abort",
@@ -56,163 +55,9 @@ class AppendResult(msgspec.Struct, frozen=True, gc=False):
     record_errors: tuple[int, ...] = ()
 
 
-class ReplicaLog(msgspec.Struct):
-    """All offsets from ``start_offset`` to ``end_offset``, in batches. What lies before is kept from ``base`` on, but
-    not shown. ``local_start_offset``: where begins what this broker has itself.
-    ``highest_remote_offset``: the last offset that is known to be copied, -1 none.
-
-    ``segments``: its parts, oldest first; the last one is *active*, and takes what is appended. Their files hold one
-    entry per batch, in order. The owner decides when to Sync them.
-    """
-
-    tp: str = ""
-    start_offset: int = 0
-    local_start_offset: int = 0
-    high_watermark: int = 0
-    config: LogConfig = DEFAULT_LOG_CONFIG
-    segments: list[LogSegment] = []
-    batches: list[Batch] = []
-    epochs: LeaderEpochCache = msgspec.field(default_factory=LeaderEpochCache)
-    producers: ProducerStateManager = msgspec.field(default_factory=ProducerStateManager)
-    aborted: TransactionIndex = msgspec.field(default_factory=TransactionIndex)
-    highest_remote_offset: int = -1
-
-    def __post_init__(self) -> None:
-        if not self.segments:
-            self.segments = [LogSegment(segment_file(self.tp, 0))]
-
-    # ---- reading -----------------------------------------------------------------------------------------
-
-    @property
-    def base(self) -> LogBase:
-        """Where its batches begin."""
-        return self.segments[0].base
-
-    @property
-    def active(self) -> LogSegment:
-        """The segment that takes what is appended."""
-        return self.segments[-1]
-
-    @property
-    def files(self) -> list[str]:
-        """The files of all segments."""
-        return [segment.file for segment in self.segments]
-
-    @property
-    def end_offset(self) -> int:
-        """LEO: the next offset to be written."""
-        return self.batches[-1].last_offset + 1 if self.batches else self.base.offset
-
-    @property
-    def last_epoch(self) -> int:
-        """Leader epoch of the last batch, or of what was before an empty log; -1 if that is nothing."""
-        return self.batches[-1].epoch if self.batches else self.base.epoch
-
-    @property
-    def end_ph(self) -> int:
-        """Prefix hash at the log end."""
-        return self.batches[-1].ph if self.batches else self.base.ph
-
-    @property
-    def last_stable_offset(self) -> int:
-        """LSO: the high watermark, or where a transaction begins that is open, or whose marker is not below it; the log
-        start where that beginning is no longer in the log (``UnifiedLog.maybeIncrementFirstUnstableOffset``)."""
-        unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(max(unstable, self.start_offset), self.high_watermark)
-
-    def ph_at(self, offset: int) -> int:
-        """Prefix hash at a batch boundary; AssertionError elsewhere."""
-        return self.boundary(offset).ph
-
-    def boundary(self, offset: int) -> LogBase:
-        """What a log has that begins at this batch boundary; AssertionError elsewhere."""
-        if offset == self.base.offset:
-            return self.base
-        if offset == self.end_offset:
-            return LogBase(offset, self.batches[-1].ph, self.batches[-1].epoch)
-        index = bisect_right(self.batches, offset - 1, key=_BASE_OFFSET) - 1
-        if index < 0 or self.batches[index].end_offset != offset:
-            raise AssertionError(f"{self.tp}: {offset} is no batch boundary")
-        return LogBase(offset, self.batches[index].ph, self.batches[index].epoch)
-
-    def read(self, from_offset: int, limit_offset: int, max_bytes: int) -> list[Batch]:
-        """Batches that hold ``from_offset`` and later ones, as far as they end at or below ``limit_offset``, at most
-        ``max_bytes`` of them but at least one (KIP-74)."""
-        index = max(bisect_right(self.batches, from_offset, key=_BASE_OFFSET) - 1, 0)
-        found: list[Batch] = []
-        size = 0
-        for position in range(index, len(self.batches)):
-            batch = self.batches[position]
-            if batch.end_offset > limit_offset:
-                break
-            if batch.end_offset <= from_offset:
-                continue
-            size += batch.size_bytes
-            if found and size > max_bytes:
-                break
-            found.append(batch)
-        return found
-
-    def boundary_at_or_below(self, offset: int) -> int:
-        """The greatest batch boundary that is not above ``offset``, where high watermarks are kept.
-
-        Another offset can only come from a checkpoint older than a truncation, or from a follower whose log parted
-        from the leader's and that fetches at a version which does not say so.
-        """
-        end = self.end_offset
-        if offset >= end:
-            return end
-        index = bisect_right(self.batches, offset, key=_BASE_OFFSET)
-        return self.batches[index - 1].base_offset if index else self.start_offset
-
-    def boundary_at_or_above(self, offset: int) -> int:
-        """The least batch boundary that is not below ``offset``."""
-        below = self.boundary_at_or_below(offset)
-        if below >= offset or below == self.end_offset:
-            return below
-        return self.batches[bisect_right(self.batches, offset, key=_BASE_OFFSET) - 1].end_offset
-
-    def bounded_high_watermark(self, offset: int) -> int:
-        """What a high watermark of ``offset`` is in this log: not above its end, and not below its start, as that was
-        below a high watermark once (``UnifiedLog.updateHighWatermarkMetadata``)."""
-        return max(self.boundary_at_or_below(offset), self.boundary_at_or_above(self.start_offset))
-
-    def bytes_between(self, from_offset: int, limit_offset: int, enough: int) -> int:
-        """Bytes that ``read`` could return, counted no further than ``enough``."""
-        if from_offset >= limit_offset or from_offset >= self.end_offset:
-            return 0
-        size = 0
-        for position in range(max(bisect_right(self.batches, from_offset, key=_BASE_OFFSET) - 1, 0), len(self.batches)):
-            batch = self.batches[position]
-            if batch.end_offset > limit_offset:
-                break
-            if batch.end_offset > from_offset:
-                size += batch.size_bytes
-                if size >= enough:
-                    break
-        return size
-
-    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
-        """(largest epoch <= ``epoch``, its exclusive end), (-1, -1) if undefined; see LeaderEpochCache."""
-        return self.epochs.end_offset_for(epoch, self.end_offset)
-
-    def find_by_timestamp(self, timestamp_ms: int) -> tuple[int, int, int] | None:
-        """(offset, timestamp, epoch) of the first record, in offset order, with at least this timestamp."""
-        for batch in self.batches:
-            for index, record in enumerate(batch.records):
-                shown = not batch.is_control and batch.base_offset + index >= self.start_offset
-                if shown and record.timestamp_ms >= timestamp_ms:
-                    return (batch.base_offset + index, record.timestamp_ms, batch.epoch)
-        return None
-
-    def find_max_timestamp(self) -> tuple[int, int, int] | None:
-        """(offset, timestamp, epoch) of the first record that carries the greatest timestamp."""
-        best: tuple[int, int, int] | None = None
-        for batch in self.batches:
-            for index, record in enumerate(batch.records):
-                if not batch.is_control and (best is None or record.timestamp_ms > best[1]):
-                    best = (batch.base_offset + index, record.timestamp_ms, batch.epoch)
-        return best
+class ReplicaLog(LogContent):
+    """A log that is appended to, cut, and dropped from its beginning on. Its files hold one entry per batch, in order.
+    The owner decides when to Sync them."""
 
     # ---- appending ---------------------------------------------------------------------------------------
 
@@ -315,7 +160,7 @@ class ReplicaLog(msgspec.Struct):
     def cut_to_stable(self, step: Step, files: Files, stable: int, leader_epoch: int) -> list[Batch]:
         """Drop everything at or above ``stable``, below which nothing is undecided; returns the markers that were
         there, in order. Some of them end transactions that begin below, which are open without them (KAFKA-7408)."""
-        cut = self.batches[bisect_right(self.batches, stable - 1, key=_BASE_OFFSET) :]
+        cut = self.batches[bisect_right(self.batches, stable - 1, key=BASE_OFFSET) :]
         markers = [batch for batch in cut if batch.is_control and marker_of(batch.records) is not None]
         self.truncate_to(step, files, stable, "last-stable-offset", leader_epoch)
         return markers
@@ -435,7 +280,8 @@ class ReplicaLog(msgspec.Struct):
     def _add_segment(self, step: Step, files: Files, base: LogBase) -> None:
         """Behind the others, with a header of what is known at its base."""
         file, producers = segment_file(self.tp, base.offset), self.producers.snapshot()
-        segment = LogSegment(file, base, base.offset > 0, producers, touched_ms=step.wall_ms)
+        epochs = [entry for entry in self.epochs.entries if entry.start_offset < base.offset]
+        segment = LogSegment(file, base, base.offset > 0, producers, touched_ms=step.wall_ms, epochs=epochs)
         self.segments.append(segment)
         files.append(step, file, [segment.header] if segment.headed else [])
 
@@ -445,7 +291,6 @@ class ReplicaLog(msgspec.Struct):
         if offset <= self.start_offset:
             return False
         self.start_offset = offset
-        self.local_start_offset = max(self.local_start_offset, offset)
         self.epochs.truncate_from_start(offset)
         self.record_start(step, reason)
         return True
@@ -467,14 +312,31 @@ class ReplicaLog(msgspec.Struct):
 
     def drop_segments(self, step: Step, files: Files, count: int) -> None:
         """Drop the ``count`` oldest segments, which are not the active one, and their files. The log start is behind
-        them already."""
+        them already, or they are copied to remote storage."""
         base = self.segments[count].base.offset
-        assert base <= self.local_start_offset, f"{self.tp}: segments up to {base} are in use"
+        assert self.config.is_copied or base <= self.start_offset, f"{self.tp}: segments up to {base} are in use"
         for segment in self.segments[:count]:
             files.delete(step, segment.file)
         del self.segments[:count]
-        del self.batches[: bisect_right(self.batches, base - 1, key=_BASE_OFFSET)]
+        del self.batches[: bisect_right(self.batches, base - 1, key=BASE_OFFSET)]
         self.aborted.drop_below(base)
+
+    def record_local_start(self, step: Step, reason: LocalStartReason) -> None:
+        """Put into the trace where begins what this broker has itself, above the log start."""
+        local = self.local_start_offset
+        step.record(LogLocalStart(self.tp, local, reason, self.start_offset, self.high_watermark))
+
+    def settle_start(self, step: Step) -> None:
+        """The topic's configuration is known: a tiered log that was loaded begins where its checkpoint says, also if
+        that is below its first segment (``LogLoader.load``)."""
+        if self.checkpointed_start < 0:
+            return
+        start, self.checkpointed_start = self.checkpointed_start, -1
+        if self.config.remote_storage and start < self.start_offset:
+            self.start_offset = start
+            self.record_start(step, "load")
+            self.record_local_start(step, "load")
+        self.epochs.truncate_from_start(self.start_offset)
 
     def truncate_fully_and_start_at(
         self, step: Step, files: Files, base: LogBase, leader_epoch: int, reason: StartReason
@@ -489,7 +351,7 @@ class ReplicaLog(msgspec.Struct):
         self.batches, self.segments = [], []
         self.epochs.entries.clear()
         self.aborted.truncate_to(0)
-        self.start_offset = self.local_start_offset = base.offset
+        self.start_offset = base.offset
         if was > base.offset:
             step.record(LogTrunc(self.tp, was, base.offset, "diverge", leader_epoch, told_hash(base.ph)))
         step.record(LogStart(self.tp, base.offset, reason, base.epoch, told_hash(base.ph), self.high_watermark))
@@ -539,7 +401,6 @@ class ReplicaLog(msgspec.Struct):
             return
         del self.batches[keep:]
         self.start_offset = min(self.start_offset, self.end_offset)
-        self.local_start_offset = min(self.local_start_offset, self.end_offset)
         self.epochs.truncate_from_end(self.end_offset)
         self.producers.rebuild(self.batches, self.high_watermark, self.segments[0].producers)
         self.aborted.truncate_to(0 if "aborted-index-lost-at-truncation" in step.defects else self.end_offset)
@@ -553,7 +414,7 @@ class ReplicaLog(msgspec.Struct):
         while len(self.segments) > 1 and self.active.base.offset > self.end_offset:
             files.delete(step, self.segments.pop().file)
         active = self.active
-        left = self.batches[bisect_right(self.batches, active.base.offset - 1, key=_BASE_OFFSET) :]
+        left = self.batches[bisect_right(self.batches, active.base.offset - 1, key=BASE_OFFSET) :]
         active.measure(left)
         files.truncate(step, active.file, active.headed + len(left))
 

@@ -1,8 +1,8 @@
 """The segments of a log: where each begins, in which file it lies, and when it is full (``LogSegment.java``).
 
 The first entry of a segment's file is its *header*, with what Kafka keeps in files beside it: the state of the
-producers at its base offset (the producer snapshot), and the prefix hash there. A segment that begins at 0 has none. Of
-the metadata log, which is one segment, a snapshot is what the header is for others.
+producers at its base offset (the producer snapshot), the leader epochs below, and the prefix hash there. A segment that
+begins at 0 has none. Of the metadata log, which is one segment, a snapshot is what the header is for others.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import msgspec
 
 from actors.log.batch import EMPTY_PREFIX_HASH, Batch
+from actors.log.leader_epoch_cache import EpochEntry
 from actors.log.log_validator import LogConfig
 from actors.log.producer_state import ProducerStateEntry
 from actors.node.codec import decode, encode
@@ -36,13 +37,14 @@ class SegmentHeader(msgspec.Struct, frozen=True, array_like=True, tag="header"):
 
     base: LogBase
     producers: dict[int, ProducerStateEntry] = {}
+    epochs: list[EpochEntry] = []
 
 
 class LogSegment(msgspec.Struct):
     """A part of a log, from ``base`` to the base of the next segment. ``headed``: its file begins with a header.
-    ``producers``: as they were at its base. ``rolling_ms``: timestamp of its first batch, from which on its age counts;
-    ``touched_ms``: when it was made or last appended to, which counts where there are no timestamps. Timestamps: -1
-    none."""
+    ``producers``: as they were at its base; ``epochs``: those of leaders that began below. ``rolling_ms``: timestamp of
+    its first batch, from which on its age counts; ``touched_ms``: when it was made or last appended to, which counts
+    where there are no timestamps. Timestamps: -1 none."""
 
     file: str
     base: LogBase = LogBase()
@@ -52,11 +54,12 @@ class LogSegment(msgspec.Struct):
     rolling_ms: int = NO_TIMESTAMP
     max_timestamp_ms: int = NO_TIMESTAMP
     touched_ms: int = 0
+    epochs: list[EpochEntry] = []
 
     @property
     def header(self) -> bytes:
         """Its header, as its file has it."""
-        return encode(SegmentHeader(self.base, self.producers))
+        return encode(SegmentHeader(self.base, self.producers, self.epochs))
 
     @property
     def largest_timestamp_ms(self) -> int:

@@ -83,6 +83,7 @@ from actors.trace.log_events import (
     LogEvent,
     LogFlush as LogFlush,
     LogHw as LogHw,
+    LogLocalStart as LogLocalStart,
     LogRoll as LogRoll,
     LogStart as LogStart,
     LogTrunc as LogTrunc,

@@ -87,6 +87,18 @@ class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
     high_watermark: int = -1
 
 
+class LogLocalStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.local-start"):
+    """A replica's own part of a tiered log begins at ``new`` from now on, above ``log_start``: remote storage alone has
+    what is between. retention-ms, retention-bytes: copied segments were too old, or too many; load: so a process that
+    starts has it. ``high_watermark``: of this replica."""
+
+    tp: str
+    new: int
+    reason: Literal["retention-ms", "retention-bytes", "load"]
+    log_start: int
+    high_watermark: int = -1
+
+
 class LogHw(TraceEvent, frozen=True, tag="log.hw"):
     """A replica's high watermark changed. ``counted``: replica ids whose log ends the leader took the minimum
     (or the majority) of. ``log_end``, ``log_start``: of this replica, at this moment."""
@@ -101,4 +113,4 @@ class LogHw(TraceEvent, frozen=True, tag="log.hw"):
     ph: int | None = None
 
 
-LogEvent = LogAppend | LogFlush | LogTrunc | LogRoll | LogStart | LogHw
+LogEvent = LogAppend | LogFlush | LogTrunc | LogRoll | LogStart | LogLocalStart | LogHw

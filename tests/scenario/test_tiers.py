@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from actors.trace.events import Stamped, StoreObject, TierSegment
+from actors.trace.events import ListReturn, LogLocalStart, LogStart, PollReturn, Stamped, StoreObject, TierSegment
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from orchestrator.sim_run import run_in_sim
@@ -69,3 +69,73 @@ def test_segments_are_copied_and_expire() -> None:
     assert not any(objects[segment] for segment in ended)
     known = Counter((each.segment, each.state) for each in told if each.phase == "known")
     assert 3 in known.values()
+
+
+LOCAL = """
+schema: krift/v1
+name: local
+about: Replicas drop what is copied, and consumers go back to it.
+duration: 9s
+cluster:
+  voters: 1
+  brokers: 3
+  remote-store: {}
+  topics:
+    orders:
+      replicas: [[1, 2, 3]]
+      config: {remote.storage.enable: true, segment.ms: 400, local.retention.ms: 800, min.insync.replicas: 2}
+  config:
+    remote.log.manager.task.interval.ms: 300
+    rlmm.config.remote.log.metadata.topic.num.partitions: 1
+    request.timeout.ms: 2000
+    broker.session.timeout.ms: 1500
+    broker.heartbeat.interval.ms: 300
+    log.retention.check.interval.ms: 500
+    log.initial.task.delay.ms: 300
+    log.flush.start.offset.checkpoint.interval.ms: 500
+workload:
+  - producer: {topic: orders, rate: 40/s, acks: all, idempotent: true}
+  - consumer: {topic: orders, rewind: {every: 1s, by: 4s}}
+  - list-offsets: {topic: orders, every: 100ms, timestamp: earliest}
+  - list-offsets: {topic: orders, every: 100ms, timestamp: 0}
+chaos:
+  - {when: {at: 4s}, fault: {crash: leader(orders-0)}, for: 2s}
+expect: {held: [C1, C3, P4, P22, H4, R10]}
+"""
+
+
+def test_a_log_begins_below_what_replicas_have() -> None:
+    """Shows that three replicas drop what is copied, and none of them moves its log start, not even one that is started
+    again; that clients are told of offset 0 all the time, as the earliest and as the first record; and that a consumer
+    reads again from below what the leader has."""
+    local: dict[str, int] = {}
+    starts: list[tuple[str, int]] = []
+    earliest: set[int] = set()
+    below: list[int] = []
+
+    def look(event: Stamped) -> None:
+        body = event.body
+        if isinstance(body, LogLocalStart):
+            local[event.node] = body.new
+            assert body.log_start == 0
+        elif isinstance(body, LogStart) and body.tp == "orders-0":
+            starts.append((body.reason, body.new))
+        elif isinstance(body, ListReturn) and body.outcome == "ok" and event.node.startswith("list-offsets"):
+            earliest.add(body.offset)
+        elif (
+            isinstance(body, PollReturn)
+            and body.outcome == "ok"
+            and local
+            and body.records
+            and body.offset < min(local.values())
+        ):
+            below.append(body.offset)
+
+    run = run_in_sim(resolve(load_text(LOCAL, "local.yaml")), [look])
+    assert run.verdict.outcome == "held", run.detail
+    assert len(local) == 3
+    assert min(local.values()) > 100
+    assert starts[-1] == ("load", 0)
+    assert {reason for reason, _ in starts} == {"load"}
+    assert earliest - {-1} == {0}
+    assert len(below) > 3

@@ -66,7 +66,7 @@ class RemoteLogManager(msgspec.Struct):
         copy, expiration, now_ms = tasks.copy, tasks.expiration, turn.step.now_ms
         ready = self.metadata.is_ready(turn, partition)
         if copy.at != "waiting" or copy.due_ms <= now_ms:
-            skips = copy.at == "waiting" and (not ready or partition.copies_disabled)
+            skips = copy.at == "waiting" and (not ready or partition.log.config.copies_disabled)
             if skips or copy.advance(turn, partition, self.metadata, f"{COPY}{tp}"):
                 copy.due_ms = self._later(turn, f"copy/{tp}")
         if expiration.running or expiration.due_ms <= now_ms:

@@ -9,8 +9,9 @@ import msgspec
 from actors.trace.events import NO_ENTRY, Entry, GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, Replica
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.mirrors.replica import Replica
 
 REPLACED = 256
 """As many records are remembered that another leader's have replaced."""

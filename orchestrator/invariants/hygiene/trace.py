@@ -123,7 +123,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     ),
     "broker": (
         *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "meta.image"),
-        *("tier.seg", "log.roll", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
+        *("tier.seg", "log.roll", "log.local-start", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
         *("grp.gen", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.load", "txn.markers", "txn.verify"),
     ),
@@ -322,6 +322,7 @@ ERRORS_SINCE: dict[tuple[str, int], int] = {
     ("Fetch", E.INCONSISTENT_TOPIC_ID): 13,
     # Told to whoever goes on in a session of topic ids without them, which is a request of an older version.
     ("Fetch", E.FETCH_SESSION_TOPIC_ID_ERROR): 7,
+    ("Fetch", E.OFFSET_MOVED_TO_TIERED_STORAGE): 14,
     ("ListOffsets", E.FENCED_LEADER_EPOCH): 4,
     ("ListOffsets", E.UNKNOWN_LEADER_EPOCH): 4,
     ("ListOffsets", E.OFFSET_NOT_AVAILABLE): 5,

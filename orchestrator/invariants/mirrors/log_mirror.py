@@ -26,6 +26,7 @@ from actors.trace.events import (
     LogAppend,
     LogFlush,
     LogHw,
+    LogLocalStart,
     LogStart,
     LogTrunc,
     NodeDown,
@@ -48,6 +49,7 @@ from orchestrator.invariants.mirrors.committed_records import CommittedRecords
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
+from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.mirrors.transactions_of_log import Span, TransactionsOfLog
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
@@ -56,51 +58,6 @@ WIPED = "The schedule wiped disks of voters: no majority was left that must have
 
 TRIM_AT = 1024
 """Batches of a replica at which the mirror looks for something to forget."""
-
-
-class Replica(msgspec.Struct):
-    """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
-    last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
-    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
-    has lost; ``away``: it has lost something, and its next process has not taken up a role yet; ``start``: where its
-    log begins, as the process of the incarnation ``started_in`` has said."""
-
-    log: Prefix = msgspec.field(default_factory=Prefix)
-    leads: int = -1
-    follows: int = -1
-    incarnation: int = 0
-    away: bool = False
-    start: int = 0
-    started_in: int = 0
-    high_watermark: int = 0
-    flushed: int = 0
-    losses: list[Loss] = []
-    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
-
-    @property
-    def last_stable_offset(self) -> int:
-        """How far a reader of committed transactions may go, as its log tells."""
-        return self.transactions.stable_offset(self.high_watermark)
-
-    def append(self, batch: BatchFacts) -> None:
-        """A batch came to the end of its log."""
-        self.log.append(batch)
-        if batch.control or batch.txn is not None:
-            self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
-
-    def cut(self, to: int) -> None:
-        """Its log ends at ``to`` now."""
-        self.log.cut(to)
-        self.transactions.cut(to)
-
-    def undo_cut(self, to: int) -> None:
-        """The cut that was the last change of its log took place down to an end, and no further: some of its segments
-        were not removed."""
-        batches = [batch for batch in self.log.cut_off if batch.end <= to]
-        self.log.undo_cut(to)
-        for batch in batches:
-            if batch.control or batch.txn is not None:
-                self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
 
 
 class Lineage(msgspec.Struct):
@@ -149,7 +106,7 @@ class Taint(msgspec.Struct, frozen=True):
     rule: str = "unclean-election"
 
 
-LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, NodeDown)
+LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, LogLocalStart, NodeDown)
 """Types of the events that say what is in a log."""
 
 ANEW = ("snapshot", "out-of-range", "truncation")
@@ -358,6 +315,9 @@ class LogMirror(msgspec.Struct):
                 self.giving_up = self.given_up = event.node
         elif type(body) is LogStart:
             self._start(event, body)
+        elif type(body) is LogLocalStart:
+            replica = self.replica(event.node)
+            replica.start, replica.local_start, replica.started_in = body.log_start, body.new, event.incarnation
         elif type(body) is PartAssume:
             self.taken_up.setdefault(event.node, (event.incarnation, event.seq))
             self._resume(event, body.log_end)
@@ -412,7 +372,7 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(node)
         self._freeze(replica)
         replica.cut(to)
-        replica.start = min(replica.start, to)
+        replica.start, replica.local_start = min(replica.start, to), min(replica.local_start, to)
         self.producers.cut(node, to, leader_epoch)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
@@ -424,6 +384,8 @@ class LogMirror(msgspec.Struct):
         node = event.node
         replica = self.replica(node)
         replica.start, replica.started_in = body.new, event.incarnation
+        anew = body.reason in ANEW or body.reason == "load"
+        replica.local_start = body.new if anew else max(replica.local_start, body.new)
         if body.reason not in ANEW and body.new <= replica.log.end:
             return
         self._freeze(replica)
@@ -459,7 +421,8 @@ class LogMirror(msgspec.Struct):
         """What a process recorded last, a batch or a cut, it may not have written any more."""
         replica = self.replica(event.node)
         if replica.started_in != event.incarnation:
-            replica.start, replica.started_in = 0, event.incarnation  # a process whose log begins at 0 says nothing
+            replica.start = replica.local_start = 0
+            replica.started_in = event.incarnation  # a process whose log begins at 0 says nothing
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
             if replica.log.end < log_end <= replica.log.cut_from:
@@ -483,8 +446,8 @@ class LogMirror(msgspec.Struct):
         if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
             replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
-        if not self.budget.quorum and self.tp in body.lost and first <= replica.start:
-            first = replica.start = 0  # with the header of its first segment, or all of its files
+        if not self.budget.quorum and self.tp in body.lost and first <= replica.local_start:
+            first = replica.start = replica.local_start = 0  # with the header of its first segment, or all of its files
         replica.cut(first)
         self.producers.cut(node, first)
         replica.high_watermark = min(replica.high_watermark, first)

@@ -5,20 +5,36 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError
-from actors.trace.events import FetchTold, LogRoll, LogStart, LogTrunc, RpcReply, Stamped
+from actors.trace.events import (
+    FetchTold,
+    LogLocalStart,
+    LogRoll,
+    LogStart,
+    LogTrunc,
+    RpcReply,
+    Stamped,
+    TierSegment,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 
-EARLIEST = -2
+EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
+FINISHED = "COPY_SEGMENT_FINISHED"
 
 
 class Starts(State):
-    """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica."""
+    """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica. copies:
+    where copied segments end (exclusive), above that."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
+    copies: list[int] = []
+
+    def is_segment_end(self, node: str, offset: int) -> bool:
+        """Whether a segment of a broker, or one that was copied, ends there: what is below may go as a whole."""
+        return offset in self.bases.get(node, []) or offset in self.copies
 
 
 class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
@@ -27,6 +43,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     Example: broker-1 leads orders-0 with segments from 0 and 40 on, a high watermark of 55 and a log end of 60. Both
     segments are older than retention.ms, and it begins its log at 40: what is from 40 on is not all committed.
+
+    Of a tiered log, what a broker has itself goes in the same way, while the log start stays.
     """
 
     id = "P22"
@@ -34,9 +52,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         "No log begins above its own high watermark; retention drops whole segments, and a follower goes by its leader"
     )
     source = "KIP-107; Kafka's UnifiedLog.deletableSegments, maybeIncrementLogStartOffset"
-    tested_when = "the start of a data log moves up, other than by a log that begins anew"
-    types = (LogStart, LogRoll, LogTrunc)
-    before_types = (LogStart, LogTrunc)
+    tested_when = "the start of a data log, or of a broker's part of it, moves up, other than by a log that begins anew"
+    types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
+    before_types = (LogStart, LogLocalStart, LogTrunc)
     unseen = (
         "segments that go before their time, or too many of them: the trace has no sizes, and clocks of its own",
         "what the checkpoint of a log start says after a restart: P12 judges what is recovered",
@@ -50,13 +68,14 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         if type(body) is LogTrunc:
             state.bases[event.node] = [base for base in state.bases.get(event.node, []) if base <= body.to]
             return NOTHING
-        assert type(body) is LogStart
+        assert isinstance(body, LogStart | LogLocalStart)
         if body.reason in ANEW or body.reason == "load":
             return NOTHING
         state.tested += 1
         if wrong := self._wrong(state, event, body, mirror):
+            what = "log" if type(body) is LogStart else "part of the log"
             return self.violated(
-                state.key, f"{event.node} began its log of {state.key} at {body.new:,}, {wrong}", event
+                state.key, f"{event.node} began its {what} of {state.key} at {body.new:,}, {wrong}", event
             )
         return NOTHING
 
@@ -69,14 +88,29 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             if body.reason in ANEW or body.reason == "load":
                 state.bases.setdefault(event.node, []).append(body.new)
             elif body.reason in RETENTION:
-                state.bases[event.node] = [base for base in state.bases[event.node] if base >= body.new]
+                self._forget_below(state, event.node, body.new)
+                state.copies = [end for end in state.copies if end > body.new]
+        elif type(body) is LogLocalStart:
+            self._forget_below(state, event.node, body.new)
+            if body.reason == "load":
+                state.bases.setdefault(event.node, []).append(body.new)
+        elif type(body) is TierSegment and (body.phase == "copied" or body.state == FINISHED):
+            if body.end + 1 > state.highest and body.end + 1 not in state.copies:
+                state.copies.append(body.end + 1)
         return NOTHING
 
-    def _wrong(self, state: Starts, event: Stamped, body: LogStart, mirror: LogMirror) -> str:
+    @staticmethod
+    def _forget_below(state: Starts, node: str, offset: int) -> None:
+        state.bases[node] = [base for base in state.bases.get(node, []) if base >= offset]
+
+    def _wrong(self, state: Starts, event: Stamped, body: LogStart | LogLocalStart, mirror: LogMirror) -> str:
         replica = mirror.replica(event.node)
         if body.new > replica.high_watermark:
             return f"above its high watermark {replica.high_watermark:,}"
-        if body.reason in RETENTION and body.new not in state.bases.get(event.node, []):
+        if type(body) is LogLocalStart:
+            own = state.bases.get(event.node, [])
+            return "" if body.new in own else "within a segment, of which retention leaves nothing or everything"
+        if body.reason in RETENTION and not state.is_segment_end(event.node, body.new):
             return "within a segment, of which retention leaves nothing or everything"
         if body.reason == "leader" and body.new > state.highest:
             return f"as its leader is said to do, while no log has begun above {state.highest:,}"
@@ -84,7 +118,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """The earliest offset that a leader told last, in one leader epoch and one life."""
+    """The earliest offset that a leader told last, in one leader epoch and one life: of the log, or of its own part."""
 
     leader_epoch: int
     incarnation: int
@@ -93,7 +127,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Earliest(State):
-    """By broker."""
+    """By broker and timestamp."""
 
     told: dict[str, Told] = {}
 
@@ -127,7 +161,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
     def step(self, state: Earliest, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is RpcReply:
-            return self._listed(state, event, body) if body.api == "ListOffsets" else NOTHING
+            return self._listed(state, event, body, mirror) if body.api == "ListOffsets" else NOTHING
         assert type(body) is FetchTold
         replica = mirror.replica(event.node)
         if body.error != KafkaError.OFFSET_OUT_OF_RANGE or not body.leads or body.replica_id >= 0 or not replica.start:
@@ -142,20 +176,31 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
             event,
         )
 
-    def _listed(self, state: Earliest, event: Stamped, body: RpcReply) -> Emissions:
+    def _listed(self, state: Earliest, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:
         for told in body.partitions:
-            if told.tp != state.key or told.error or told.timestamp != EARLIEST or told.leader_epoch < 0:
+            local = told.timestamp == EARLIEST_LOCAL
+            if told.tp != state.key or told.error or not (local or told.timestamp == EARLIEST) or told.leader_epoch < 0:
                 continue
             state.tested += told.offset > 0
+            what = "earliest local offset" if local else "earliest offset"
             now = Told(told.leader_epoch, event.incarnation, told.offset, witness(event))
-            last = state.told.get(event.node)
-            state.told[event.node] = now
+            last = state.told.get(f"{event.node} {what}")
+            state.told[f"{event.node} {what}"] = now
+            replica = mirror.replica(event.node)
+            begins = replica.local_start if local else replica.start
+            if told.offset > begins and replica.started_in == event.incarnation:
+                return self.violated(
+                    state.key,
+                    f"{event.node}, leader of epoch {now.leader_epoch} of {state.key}, reported {now.offset:,} as the "
+                    f"{what}, while that was {begins:,}",
+                    event,
+                )
             same = last is not None and (last.leader_epoch, last.incarnation) == (now.leader_epoch, now.incarnation)
             if last is not None and same and now.offset < last.offset:
                 return self.violated(
                     state.key,
                     f"{event.node}, leader of epoch {now.leader_epoch} of {state.key}, reported {now.offset:,} as the "
-                    f"earliest offset after {last.offset:,}",
+                    f"{what} after {last.offset:,}",
                     last.by,
                     event,
                 )

@@ -140,7 +140,7 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
             wrong = f"of leader epoch {body.batch_epoch} after one of epoch {epoch}"
         elif body.batch_epoch > epoch:
             lineage = mirror.lineages.get(body.batch_epoch)
-            begins_here = epoch < 0 < end and not log.batches and end == replica.start
+            begins_here = epoch < 0 < end and not log.batches and end == replica.local_start
             if lineage is None or lineage.start == body.base or (begins_here and lineage.start < body.base):
                 return NOTHING
             wrong = (

@@ -11,6 +11,7 @@ from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
     CtlFault,
     LogHw,
+    LogLocalStart,
     NodeUp,
     PartAssume,
     PartRemove,
@@ -72,16 +73,20 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
 
     Example: broker-1, leader of orders-0, copies the segment with the offsets from 40 to 59 while its high watermark is
     52; or it deletes the copy of offsets 0 to 19 while its log begins at 10; or it has learned that offsets 40 to 59
-    are copied, and copies them again.
+    are copied, and copies them again; or it deletes its own segment of the offsets from 40 to 59, which nobody has
+    copied.
     """
 
     id = "R10"
     title = "Copies are committed, leave no gap, and stay as long as the log shows them"
     source = "KIP-405; KAFKA-15272; KAFKA-15241; Kafka's RemoteLogManager.java"
-    tested_when = "a leader begins to copy a segment, or to delete a copy that was finished"
-    unseen = ("That the local log is deleted only as far as it was copied.",)
+    tested_when = (
+        "a leader begins to copy a segment, or to delete a copy that was finished; or a replica drops segments by its "
+        "local retention"
+    )
     route = PARTITION
-    types = (TierSegment, LogHw)
+    unseen = ("What is copied, and what a replica drops, in the same leader epochs: R7 judges what is read.",)
+    types = (TierSegment, LogHw, LogLocalStart)
 
     def initial(self, key: str, profile: Profile) -> Copied:
         return Copied(key)
@@ -92,6 +97,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         if kind is LogHw:
             # Of a follower too: it begins as a leader with what it knew.
             state.watermarks[event.node] = (body.new, witness(event))
+        elif kind is LogLocalStart:
+            return self._dropped(state, event, body)
         elif body.phase == "known":
             self._consumed(state, event, body)
         elif body.phase == "copied":
@@ -117,6 +124,18 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         state.known.pop(event.node, None)
         state.watermarks.pop(event.node, None)
         return NOTHING
+
+    def _dropped(self, state: Copied, event: Stamped, body: LogLocalStart) -> Emissions:
+        if body.reason == "load":
+            return NOTHING
+        state.tested += 1
+        if body.new <= state.end:
+            return NOTHING
+        sentence = (
+            f"{event.node} has {state.key} only from {body.new} on, while its log begins at {body.log_start}, and what "
+            f"is from {state.end} on was not copied"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _consumed(self, state: Copied, event: Stamped, body: TierSegment) -> None:
         known = state.known.setdefault(event.node, {})

@@ -7,8 +7,9 @@ import msgspec
 from actors.trace.events import NO_ENTRY, Entry, GrpCommit, GrpFetch, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, Replica
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.mirrors.replica import Replica
 
 REMEMBERED = 32
 """Records of one position of a group that are remembered."""

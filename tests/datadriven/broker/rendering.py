@@ -8,6 +8,7 @@ from actors.trace.events import (
     IsrPropose,
     LogAppend,
     LogHw,
+    LogLocalStart,
     LogRoll,
     LogStart,
     LogTrunc,
@@ -67,6 +68,8 @@ def describe_event(event: TraceEvent) -> str | None:
             return f"* {event.tp} new segment at {event.base}"
         case LogStart() if event.tp != "__cluster_metadata-0":
             return f"* {event.tp} starts at {event.new} ({event.reason})"
+        case LogLocalStart():
+            return f"* {event.tp} local log starts at {event.new} ({event.reason}), log at {event.log_start}"
         case LogHw() if event.tp != "__cluster_metadata-0":
             counted = f" counted={event.counted}" if event.counted else ""
             return f"* {event.tp} high watermark {event.new}{counted}"

@@ -51,6 +51,7 @@ class Tiers:
             SegmentState.COPY_SEGMENT_FINISHED,
         )
         scene.node.readers.segments_of(partition).segments[key] = metadata
+        partition.log.highest_remote_offset = max(partition.log.highest_remote_offset, last)
         partition.log.highest_remote_offset = last
         return ""
 
@@ -65,12 +66,12 @@ class Tiers:
         return ""
 
     def trimmed(self, scene: Scene, command: Command) -> str:
-        """What the broker itself has begins at an offset, since the rest is copied."""
+        """What the broker itself has begins at an offset, since the rest is copied, and committed therefore."""
         log, to = scene.node.replicas.partitions[command.words[0]].log, command.number("to")
         log.active.base = LogBase(to, log.ph_at(to), log.epochs.epoch_at(to - 1))
         log.batches = [batch for batch in log.batches if batch.base_offset >= to]
         log.active.measure(log.batches)
-        log.local_start_offset = to
+        log.high_watermark = max(log.high_watermark, to)
         return ""
 
     def stored(self, scene: Scene, command: Command) -> str:

@@ -1,13 +1,19 @@
 """The replica's log: idempotent appends, reading, truncation, prefix hashes."""
 
+import pytest
+
 from actors.log.batch import LogRecord
+from actors.log.leader_epoch_cache import EpochEntry
+from actors.log.log_validator import LogConfig
 from actors.log.recovery import load_log
 from actors.log.replica_log import ReplicaLog
+from actors.log.retention import delete_old_segments
 from actors.log.segments import LogBase
 from actors.node.effects import Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
+from actors.trace.events import LogLocalStart
 from krift.v1.records import RecordBatch
 
 
@@ -105,3 +111,59 @@ def test_a_log_read_back_from_its_file_is_the_same_log() -> None:
     again = load_log(Step(0), "orders-0", {log.active.file: entries}, LogBase())
     assert again == log
     assert any(isinstance(effect, Record) for effect in step.effects)
+
+
+def tiered_log(copied: int) -> tuple[ReplicaLog, Step, Files]:
+    """A log of four committed segments with one record each, of two leader epochs, and an empty one behind; remote
+    storage has what is below ``copied``."""
+    log, step, files = new_log()
+    log.config = LogConfig(segment_bytes=80, local_retention_bytes=0, remote_storage=True)
+    for epoch, number in ((0, 0), (0, 1), (3, 2), (3, 3)):
+        assert not log.append_as_leader(step, files, producer_batch(number, f"r{number}"), epoch).error
+    log.roll(step, files)
+    log.high_watermark, log.highest_remote_offset = log.end_offset, copied - 1
+    return log, step, files
+
+
+@pytest.mark.parametrize("copied", [0, 2, 4])
+def test_a_tiered_log_keeps_what_is_not_copied(copied: int) -> None:
+    """Shows that local retention drops what remote storage has, and nothing else; and that neither the log start moves
+    nor leader epochs are forgotten."""
+    log, step, files = tiered_log(copied)
+    assert not delete_old_segments(step, files, log)
+    assert (log.start_offset, log.local_start_offset, log.end_offset) == (0, copied, 4)
+    assert log.epochs.entries == [EpochEntry(0, 0), EpochEntry(3, 2)]
+    told = [each.event.new for each in step.effects if isinstance(each, Record) and type(each.event) is LogLocalStart]
+    assert told == ([copied] if copied else [])
+
+
+def test_what_is_active_is_copied_before_it_goes() -> None:
+    """Shows that the active segment of a tiered log is full when it is its turn to go, and stays until it is copied."""
+    log, step, files = tiered_log(4)
+    assert not log.append_as_leader(step, files, producer_batch(4, "r4"), 3).error
+    log.high_watermark = log.end_offset
+    delete_old_segments(step, files, log)
+    assert ([each.base.offset for each in log.segments], log.local_start_offset) == ([4, 5], 4)
+    log.highest_remote_offset = 4
+    delete_old_segments(step, files, log)
+    assert ([each.base.offset for each in log.segments], log.local_start_offset) == ([5], 5)
+
+
+@pytest.mark.parametrize(("tiered", "start", "epochs"), [(True, 0, [(0, 0), (3, 2)]), (False, 2, [(3, 2)])])
+def test_a_log_start_below_the_first_segment_is_read_back(
+    tiered: bool, start: int, epochs: list[tuple[int, int]]
+) -> None:
+    """Shows that a tiered log begins at its checkpoint, with the leader epochs from there on, and any other with its
+    first segment."""
+    log, step, files = tiered_log(2)
+    delete_old_segments(step, files, log)
+    disk: dict[str, list[bytes]] = {}
+    for write in (each for each in step.effects if isinstance(each, Write)):
+        disk.setdefault(write.file, []).extend(getattr(write.operation, "entries", []))
+    found = {file: entries for file, entries in sorted(disk.items()) if file in log.files}
+    again = load_log(Step(0), "orders-0", found, LogBase())
+    assert (again.start_offset, again.high_watermark, again.end_offset) == (2, 2, 4)
+    again.config = log.config if tiered else LogConfig()
+    again.settle_start(Step(0))
+    assert (again.start_offset, again.local_start_offset) == (start, 2)
+    assert [(each.epoch, each.start_offset) for each in again.epochs.entries] == epochs

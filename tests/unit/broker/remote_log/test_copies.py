@@ -27,6 +27,7 @@ from actors.log.segment_objects import (
     read_header,
     read_index,
 )
+from actors.log.segments import LogBase
 from actors.node.files import Files
 from actors.node.step import Step
 from krift.v1.records import Record, RecordBatch
@@ -135,7 +136,7 @@ def test_how_far_a_log_was_copied() -> None:
     assert find_highest_remote_offset(known(copy("a", 0, 9, (0, 0))), log) == 3
     assert find_highest_remote_offset(known(copy("x", 0, 9, (1, 0))), log) == -1
     assert find_log_start_offset(known(copy("b", 4, 7, (2, 4))), log) == 4
-    log.start_offset = log.local_start_offset = 2
+    log.start_offset = 2
     assert find_log_start_offset(known(copy("x", 0, 9, (1, 0))), log) == 2
 
 
@@ -196,5 +197,5 @@ def test_what_is_told_of_copies() -> None:
     log.increment_start_offset(Step(0), 9, "delete-records")
     assert (told(LATEST_TIERED), told(EARLIEST_PENDING_UPLOAD)) == ((7, -1), (9, 5))
     log.highest_remote_offset = -1
-    log.local_start_offset = 10
+    log.segments[0].base = LogBase(10)
     assert told(EARLIEST_PENDING_UPLOAD) == (-1, -1)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ErrorSeen, FetchTold, LogRoll, LogStart, ReplyPartition
+from actors.trace.events import ErrorSeen, FetchTold, LogLocalStart, LogRoll, LogStart, ReplyPartition, TierSegment
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -88,6 +88,30 @@ def test_segments_that_were_cut_off_are_none() -> None:
     assert (again, len(trace.result("P22").violations)) == (0, 1)
 
 
+def test_local_starts() -> None:
+    """Shows that what a broker has itself begins with one of its segments, not above its high watermark; that where
+    copies end the log may begin, too; and that a process that reads its log is no test."""
+    for new, says in ((2, ""), (3, "at 3, within a segment, of which retention leaves nothing or everything")):
+        trace = committed(4)
+        rolled(trace, 2, 2)
+        trace.emit("broker-2", LogLocalStart(TP, new, "retention-ms", 0, 4))
+        result = trace.result("P22")
+        assert (result.status, result.tested) == ("violated" if says else "held", 1)
+        assert "".join(finding.sentence for finding in result.violations).endswith(says)
+    copied = committed(4)
+    rolled(copied, 2, 2)
+    copied.emit("broker-2", LogLocalStart(TP, 2, "load", 0, 4))
+    copied.emit("broker-1", TierSegment(TP, "a", "copied", "COPY_SEGMENT_STARTED", 0, 0, {"0": 0}))
+    assert copied.result("P22").status == "vacuous"
+    starts(copied, 2, 1)
+    assert copied.result("P22").status == "held"
+    above = committed(4)
+    above.replicate("producer-1:4")
+    rolled(above, 2, 5)
+    above.emit("broker-2", LogLocalStart(TP, 5, "retention-ms", 0, 4))
+    assert above.result("P22").violations[0].sentence.endswith("at 5, above its high watermark 4")
+
+
 # ---- H8 --------------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +148,7 @@ def test_refusals_that_are_for_others_to_judge() -> None:
 def test_the_earliest_offset_goes_back() -> None:
     """Shows that it must not in one leader epoch of one process, and may in the next of either."""
     trace = committed(4)
+    starts(trace, 1, 3, "delete-records")
     earliest(trace, 2)
     earliest(trace, 3)
     earliest(trace, 2, epoch=1)
@@ -131,6 +156,20 @@ def test_the_earliest_offset_goes_back() -> None:
     earliest(trace, 1, epoch=1)
     (finding,) = trace.result("H8").violations
     assert finding.sentence.endswith("reported 1 as the earliest offset after 2")
+
+
+@pytest.mark.parametrize(("timestamp", "what"), [(-2, "earliest offset"), (-4, "earliest local offset")])
+def test_the_earliest_offset_is_above_where_the_log_begins(timestamp: int, what: str) -> None:
+    """Shows that it must not be, of the log as of what a broker has of it itself."""
+    trace = committed(4)
+    starts(trace, 1, 1, "delete-records")
+    trace.emit("broker-1", LogLocalStart(TP, 2, "retention-ms", 1, 4))
+    right = 1 if timestamp == -2 else 2
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, offset=right, timestamp=timestamp, leader_epoch=0))
+    assert (trace.result("H8").status, trace.result("H8").tested) == ("held", 1)
+    trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, offset=right + 1, timestamp=timestamp, leader_epoch=0))
+    (finding,) = trace.result("H8").violations
+    assert finding.sentence.endswith(f"reported {right + 1} as the {what}, while that was {right}")
 
 
 # ---- others ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
-from actors.trace.events import CtlFault, PartAssume, PartRemove, StoreObject, TierPhase, TierSegment
+from actors.trace.events import CtlFault, LogLocalStart, PartAssume, PartRemove, StoreObject, TierPhase, TierSegment
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 STARTED = "COPY_SEGMENT_STARTED"
@@ -344,3 +344,19 @@ def test_windows_without_the_leader_or_the_store(core: tuple[str, ...], status: 
     trace.window("open", *core)
     trace.later()
     assert trace.result("R12").status == status
+
+
+@pytest.mark.parametrize(
+    ("new", "reason", "status"), [(20, "retention-ms", "held"), (21, "retention-ms", "violated"), (21, "load", "held")]
+)
+def test_a_replica_drops_what_is_copied(new: int, reason: Any, status: str) -> None:
+    """Shows that local retention of any replica goes no further than what was copied, and that a log that is read is no
+    test."""
+    trace = Tiers()
+    trace.copy("a", 0)
+    trace.copy("b", 10)
+    trace.emit("broker-2", LogLocalStart(TP, new, reason, 0, 100))
+    result = trace.result("R10")
+    assert (result.status, result.tested) == (status, 2 + (reason != "load"))
+    if result.violations:
+        assert "broker-2 has orders-0 only from 21 on" in result.violations[0].sentence

@@ -1,0 +1,55 @@
+"""One replica of a partition, as the trace tells of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
+from orchestrator.invariants.mirrors.loss_budget import Loss
+from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog
+
+
+class Replica(msgspec.Struct):
+    """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
+    last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
+    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
+    has lost; ``away``: it has lost something, and its next process has not taken up a role yet; ``start``: where its
+    log begins, as the process of the incarnation ``started_in`` has said; ``local_start``: where what it has itself."""
+
+    log: Prefix = msgspec.field(default_factory=Prefix)
+    leads: int = -1
+    follows: int = -1
+    incarnation: int = 0
+    away: bool = False
+    start: int = 0
+    local_start: int = 0
+    started_in: int = 0
+    high_watermark: int = 0
+    flushed: int = 0
+    losses: list[Loss] = []
+    transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """How far a reader of committed transactions may go, as its log tells."""
+        return self.transactions.stable_offset(self.high_watermark)
+
+    def append(self, batch: BatchFacts) -> None:
+        """A batch came to the end of its log."""
+        self.log.append(batch)
+        if batch.control or batch.txn is not None:
+            self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
+
+    def cut(self, to: int) -> None:
+        """Its log ends at ``to`` now."""
+        self.log.cut(to)
+        self.transactions.cut(to)
+
+    def undo_cut(self, to: int) -> None:
+        """The cut that was the last change of its log took place down to an end, and no further: some of its segments
+        were not removed."""
+        batches = [batch for batch in self.log.cut_off if batch.end <= to]
+        self.log.undo_cut(to)
+        for batch in batches:
+            if batch.control or batch.txn is not None:
+                self.transactions.append(batch.base, batch.end, batch.txn, batch.control)
