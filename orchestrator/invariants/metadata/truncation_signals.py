@@ -47,8 +47,11 @@ class Told(msgspec.Struct, frozen=True):
 
 class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
-    last of where an epoch ends. committed: consumer -> what it was told last that its group has committed."""
+    last of where an epoch ends. committed: consumer -> what it was told last that its group has committed. hollow: ends
+    of leader epochs, with these, before which the log of the leader that told of them has no record of that epoch: what
+    it has begins there."""
 
+    hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
     committed: dict[str, Entry] = {}
     told: dict[str, Told] = {}
@@ -80,6 +83,14 @@ def _may_have_passed(place: Place, epoch: int, mirror: LogMirror) -> bool:
     if mirror.transactions.any and any(place.offset + 1 < log.floor for log in logs):
         return True
     return any(epoch in _passed_unseen(place, log) for log in logs)
+
+
+def _is_hollow(body: EpochTold, mirror: LogMirror) -> bool:
+    """Whether a leader named an end of a leader epoch that is no record's: its log begins there, with later ones
+    (``LeaderEpochFileCache.endOffsetFor``)."""
+    log = mirror.lineage_log(body.current_leader_epoch)
+    batch = log.batch_at(body.end - 1) if log is not None and body.end > log.floor else None
+    return batch is not None and batch.epoch != body.epoch
 
 
 def _next_record(mirror: LogMirror, offset: int, isolation: int) -> int:
@@ -127,6 +138,10 @@ class TruncationIsSignalled(LogInvariant[Places]):
             "detect it."
         ),
         "A consumer that learned the point of divergence, and begins at another offset.",
+        (
+            "A consumer that went back to where the log of its leader begins, as this has nothing of its leader epoch, "
+            "until it gets a record."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Places:
@@ -171,9 +186,10 @@ class TruncationIsSignalled(LogInvariant[Places]):
         told = state.told.pop(event.node, None)
         state.places.pop(event.node, None)
         offset, epoch, _ = state.committed.pop(event.node, NO_ENTRY)
-        if body.reason == "committed" and offset == body.new > 0 and epoch >= 0:
+        if body.reason == "committed" and offset == body.new > 0 and epoch >= 0 and (offset, epoch) not in state.hollow:
             state.places[event.node] = Place(offset - 1, epoch, "", -1, witness(event))
-        if body.reason in ("truncation", "seek") and body.epoch >= 0 and body.new > 0:
+        known = body.epoch >= 0 and body.new > 0 and (body.new, body.epoch) not in state.hollow
+        if body.reason in ("truncation", "seek") and known:
             state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event))
         if body.reason != "truncation" or told is None or told.req != event.req:
             return NOTHING
@@ -192,6 +208,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
         consumer, _, rest = event.cause.partition("/")
         if body.replica_id != CLIENT or not event.req.startswith(f"{consumer}>"):
             return NOTHING
+        if _is_hollow(body, mirror) and (body.end, body.epoch) not in state.hollow:
+            state.hollow.append((body.end, body.epoch))
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
         if place is not None and (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):

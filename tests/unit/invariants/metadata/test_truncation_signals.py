@@ -90,6 +90,21 @@ def test_a_reader_goes_back_to_where_it_is_told() -> None:
     )
 
 
+def test_a_reader_goes_back_to_where_the_log_begins() -> None:
+    """Shows that a position comes after no record if a leader named it as the end of a leader epoch of which its log
+    has nothing, for whoever begins there, and that any other one does."""
+    for told, violated in ((2, 0), (1, 1)):
+        trace = elected("x", "y", "z", has=())
+        asks(trace, 0, (0, told))
+        trace.emit(READER, ConsPos(TP, 3, told, 0, "truncation"))
+        trace.req = ""
+        trace.emit("consumer-2", CommittedReturn("look-up", "ok", 0, "g", [TP], {TP: [2, 0, -1]}))
+        trace.emit("consumer-2", ConsPos(TP, -1, 2, -1, "committed"))
+        reads_on(trace, (told, "xyz"[told]))
+        trace.polled("consumer-2", (2, "z"), broker=2, epoch=1, batch_epoch=1)
+        assert trace.result("M10").violated == violated, told
+
+
 def test_a_reader_whose_records_are_in_the_new_log() -> None:
     """Shows that a reader which goes on in a log that has what it comes after tests M10."""
     trace = elected("d", has=("a", "b", "c"))
