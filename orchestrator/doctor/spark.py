@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from chaos.errors import RunError
 from orchestrator.doctor.base import Check, ok, problem
-from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.version import __version__
 
 NAME = "Spark"
@@ -38,7 +37,9 @@ def check_spark() -> Check:
 
 
 def worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What such a worker says."""
+    """What such a worker says, once it has imported what judges a trace."""
+    from orchestrator.engines.in_process import InProcessEngine
+
     for _ in batches:
         InProcessEngine()
         yield pa.RecordBatch.from_pydict({"krift": [__version__]})

@@ -14,7 +14,6 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from orchestrator.cli import doctor
 from orchestrator.doctor import machine, software, spark, trial
 from orchestrator.doctor.base import Check
 from orchestrator.engines import spark_session
@@ -72,8 +71,8 @@ def test_both_runtimes_and_spark_are_tried_at_the_same_time(tmp_path: Path, monk
         all_of_them.wait()
         return Check(what, "ok", "tried out")
 
-    monkeypatch.setattr(doctor, "check_run", tried)
-    monkeypatch.setattr(doctor, "check_spark", lambda: tried("Spark"))
+    monkeypatch.setattr(trial, "check_run", tried)
+    monkeypatch.setattr(spark, "check_spark", lambda: tried("Spark"))
     ended_jvms: list[str] = []
     monkeypatch.setattr(spark_session, "end_jvm", lambda: ended_jvms.append(threading.current_thread().name))
     ended = krift("doctor", "--out", tmp_path / "runs")
