@@ -55,7 +55,7 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if not log.start_offset <= item.offset <= log.end_offset:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
     elif item.offset < log.local_start_offset:
-        result.error = _moved(params)
+        result.error = _moved(turn, params)
         result.valid = result.remote = not result.error
         return result
     if result.error:
@@ -80,12 +80,12 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     return result
 
 
-def _moved(params: FetchParams) -> KafkaError:
+def _moved(turn: Turn, params: FetchParams) -> KafkaError:
     """What is told of an offset that remote storage alone has: clients get the record from there, followers do not
     (``ReplicaManager.handleOffsetOutOfRangeError``)."""
     if not params.from_follower:
         return KafkaError.NONE
-    known = params.version >= MOVED_SINCE
+    known = params.version >= MOVED_SINCE and "moved-unsaid" not in turn.step.defects
     return KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE if known else KafkaError.OFFSET_OUT_OF_RANGE
 
 

@@ -2,7 +2,8 @@
 
 A fetcher has at most one request in flight. A log that parted from the leader's is found out by the Fetch itself
 (DivergingEpoch) and cut back; with a leader whose Fetch is older than that, by OffsetForLeaderEpoch before the first
-Fetch. A position outside the leader's log is settled with ListOffsets.
+Fetch. A position outside the leader's log is settled with ListOffsets, and one of which remote storage alone has the
+record with what is stored there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 
 from actors.broker.fetch_request import TOPIC_IDS
 from actors.broker.partition import Partition
+from actors.broker.tier_state_machine import TierStateMachine
 from actors.broker.turn import Turn
 from actors.log.batch import UNKNOWN_PREFIX_HASH
 from actors.log.segments import LogBase
@@ -31,8 +33,9 @@ CONNECTION = "fetcher"
 FETCH = "replica-fetch/"
 LIST = "replica-list/"
 EPOCHS = "replica-epochs/"
+TIER = "replica-tier/"
 BACKOFF = "fetcher-backoff/"
-LATEST, EARLIEST = -1, -2
+LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 Told = Literal["diverge", "high-watermark", "out-of-range"]
 """Why a follower cuts its log."""
 TIMEOUT_SINCE = 10
@@ -50,7 +53,8 @@ class FetchState(msgspec.Struct):
     earlier one is not taken for one to this. ``truncating``: a leader whose Fetch does not tell must say first where
     the logs part. ``delay_ms``: its last pause, which stays until something is appended: a truncation begins it anew
     (``PartitionFetchState``). ``answered``: a Fetch brought something to append, or nothing, since following began or
-    was set right. ``out_of_range``: timestamp to ask the leader for (0: all is well)."""
+    was set right. ``out_of_range``: timestamp to ask the leader for (0: all is well). ``tier``: its next record is in
+    remote storage."""
 
     tp: str
     leader_epoch: int
@@ -60,6 +64,12 @@ class FetchState(msgspec.Struct):
     delay_ms: int = 0
     answered: bool = False
     out_of_range: int = 0
+    tier: TierStateMachine | None = None
+
+    @property
+    def asks_for(self) -> int:
+        """The timestamp that the leader is to be asked for, 0 none."""
+        return EARLIEST_LOCAL if self.tier is not None and self.tier.local_start < 0 else self.out_of_range
 
 
 class LeaderFetcher(msgspec.Struct):
@@ -118,9 +128,13 @@ class ReplicaFetcherManager(msgspec.Struct):
             states = [state for state in fetcher.states.values() if state.delayed_until_ms <= now_ms]
             if not states or not turn.net.ready(turn.step, node_name(fetcher.leader), CONNECTION):
                 continue
-            lost = next((state for state in states if state.out_of_range), None)
+            lost = next((state for state in states if state.asks_for), None)
             if lost is not None:
                 self._send_list_offsets(turn, fetcher, turn.replicas.partitions[lost.tp], lost)
+                continue
+            moved = next((state for state in states if state.tier is not None), None)
+            if moved is not None and moved.tier is not None:
+                self._read_tier(turn, fetcher, moved, moved.tier)
                 continue
             version = turn.net.version(node_name(fetcher.leader), CONNECTION, Api.Fetch)
             if version is None:
@@ -172,7 +186,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         if version is None:
             return
         request = ListOffsetsRequest(replica_id=turn.settings.node_id)
-        asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition.index, timestamp=state.out_of_range)
+        asked = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition.index, timestamp=state.asks_for)
         request.topics.append(ListOffsetsRequest.ListOffsetsTopic(name=partition.topic, partitions=[asked]))
         if version >= 4:
             asked.current_leader_epoch = state.leader_epoch
@@ -184,7 +198,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
 
     def _send_epochs(self, turn: Turn, fetcher: LeaderFetcher, states: list[FetchState]) -> None:
-        """Ask where the leader's log has the end of each log's last epoch."""
+        """Ask where the leader's log has the end of each log's last epoch; of a log whose next record is in remote
+        storage, of the epoch before that of the leader's own part."""
         peer = node_name(fetcher.leader)
         version = turn.net.version(peer, CONNECTION, Api.OffsetForLeaderEpoch)
         if version is None:
@@ -203,13 +218,24 @@ class ReplicaFetcherManager(msgspec.Struct):
                 OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
                     partition=partition.index,
                     current_leader_epoch=state.leader_epoch,
-                    leader_epoch=partition.log.epochs.latest_epoch,
+                    leader_epoch=partition.log.epochs.latest_epoch if state.tier is None else state.tier.epoch - 1,
                 )
             )
             fetcher.sent[state.tp] = (state.run, partition.log.end_offset)
         fetcher.busy = True
         purpose = f"{EPOCHS}{fetcher.leader}"
         turn.net.send(turn.step, peer, CONNECTION, request, version, purpose, turn.settings.replica_socket_timeout_ms)
+
+    def _read_tier(self, turn: Turn, fetcher: LeaderFetcher, state: FetchState, tier: TierStateMachine) -> None:
+        """Go on towards what remote storage has. As in Kafka nothing else is fetched from this leader meanwhile."""
+        if tier.segment is None:
+            self._send_epochs(turn, fetcher, [state])
+            return
+        partition = turn.replicas.partitions[state.tp]
+        if tier.advance(turn, f"{TIER}{fetcher.leader}"):
+            self._take_tier(turn, fetcher, partition, state, tier)
+        elif tier.store.call:
+            fetcher.busy, fetcher.sent = True, {state.tp: (state.run, partition.log.end_offset)}
 
     # ---- receiving ---------------------------------------------------------------------------------------
 
@@ -259,6 +285,8 @@ class ReplicaFetcherManager(msgspec.Struct):
         error = KafkaError(data.error_code)
         if error == KafkaError.OFFSET_OUT_OF_RANGE:
             state.out_of_range = LATEST
+        elif error == KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE:
+            state.tier = TierStateMachine(data.log_start_offset)
         elif error == KafkaError.FENCED_LEADER_EPOCH:
             # Parked as failed until metadata brings another leader epoch.
             del fetcher.states[state.tp]
@@ -301,6 +329,11 @@ class ReplicaFetcherManager(msgspec.Struct):
             else:
                 self._delay(turn, fetcher, tp, run)
             return []
+        if state.tier is not None:
+            state.tier.local_start, state.tier.epoch = data.offset, data.leader_epoch
+            if state.tier.epoch == 0:
+                self._locate(turn, fetcher, partition, state, state.tier, 0)
+            return []
         if state.out_of_range == LATEST and data.offset >= end:
             state.out_of_range = EARLIEST
             return []
@@ -334,11 +367,50 @@ class ReplicaFetcherManager(msgspec.Struct):
                     del fetcher.states[tp]
                 elif data.error_code:
                     self._delay(turn, fetcher, tp, run)
+                elif state.tier is not None:
+                    epoch = state.tier.epoch_before(data.leader_epoch, data.end_offset)
+                    self._locate(turn, fetcher, partition, state, state.tier, epoch)
                 else:
                     if settle_epoch(turn, partition, state, data.leader_epoch, data.end_offset):
                         changed.append(tp)
                     self._pause_again(turn, fetcher, state)
         return changed
+
+    def _locate(
+        self,
+        turn: Turn,
+        fetcher: LeaderFetcher,
+        partition: Partition,
+        state: FetchState,
+        tier: TierStateMachine,
+        epoch: int,
+    ) -> None:
+        if not tier.locate(turn, partition, epoch):
+            self._delay(turn, fetcher, state.tp, state.run)
+
+    def on_stored(self, turn: Turn, ended: Ended, leader: int) -> list[str]:
+        """Take the remote store's answer about the copy behind which the leader's own part begins."""
+        fetcher = self._idle(leader)
+        sent, fetcher.sent = fetcher.sent, {}
+        [(tp, (run, end))] = sent.items()
+        state, partition = fetcher.states.get(tp), turn.replicas.partitions.get(tp)
+        if state is None or partition is None or state.run != run or partition.log.end_offset != end:
+            return []
+        assert state.tier is not None, "it was asked for the sake of that"
+        state.tier.store.on_ended(ended)
+        return self._take_tier(turn, fetcher, partition, state, state.tier)
+
+    def _take_tier(
+        self, turn: Turn, fetcher: LeaderFetcher, partition: Partition, state: FetchState, tier: TierStateMachine
+    ) -> list[str]:
+        done = tier.take(turn, partition)
+        if done is None:
+            return []
+        if not done:
+            self._delay(turn, fetcher, state.tp, state.run)
+            return []
+        state.tier, state.answered, state.delay_ms = None, True, 0
+        return [state.tp]
 
     # ---- back-off ----------------------------------------------------------------------------------------
 
@@ -346,6 +418,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         state = fetcher.states.get(tp)
         if state is None or state.run != run:
             return
+        state.tier = None
         state.delay_ms = turn.settings.replica_fetch_backoff_ms
         self._pause_again(turn, fetcher, state)
 

@@ -303,6 +303,11 @@ class ReplicaManager(msgspec.Struct):
         for tp in self.fetchers.on_epochs_listed(turn, ended, leader):
             purgatory.readable(turn, tp)
 
+    def on_stored(self, turn: Turn, ended: Ended, leader: int) -> None:
+        """A call to the remote store of this broker as a follower ended."""
+        for tp in self.fetchers.on_stored(turn, ended, leader):
+            purgatory.readable(turn, tp)
+
     # ---- ISR ---------------------------------------------------------------------------------------------
 
     def _propose(self, turn: Turn, partition: Partition, isr: list[int]) -> None:
@@ -394,6 +399,7 @@ COMPONENT: Component[ReplicaManager, Turn] = Component(
         replica_fetcher.EPOCHS: lambda replicas, turn, ended, leader: replicas.on_epochs_listed(
             turn, ended, int(leader)
         ),
+        replica_fetcher.TIER: lambda replicas, turn, ended, leader: replicas.on_stored(turn, ended, int(leader)),
         alter_partition.PURPOSE: lambda replicas, turn, ended, _: replicas.on_altered(turn, ended),
     },
 )

@@ -64,4 +64,32 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "A copy is told to be deleted, and its objects stay in the store.",
         nemesis="tiers",
     ),
+    Defect(
+        "local-retention-uncopied",
+        "actors.log",
+        "R10",
+        "Local retention of a tiered log deletes segments that are not copied yet.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "moved-unsaid",
+        "actors.broker",
+        "P23",
+        "A leader tells a follower whose next record is in remote storage alone that its position is out of range.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "follower-forgets-epochs",
+        "actors.broker",
+        "H4",
+        "A follower that begins behind a copy does not take over the leader epochs from before.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "follower-forgets-log-start",
+        "actors.broker",
+        "P22",
+        "A follower that begins behind a copy begins its log there, too.",
+        nemesis="tiers",
+    ),
 )

@@ -16,10 +16,11 @@ from actors.log.batch import (
     take_batch,
 )
 from actors.log.control_records import ControlRecordType, EndTxnMarker, marker_of
+from actors.log.leader_epoch_cache import EpochEntry
 from actors.log.log_content import BASE_OFFSET, LogContent
 from actors.log.log_validator import invalid_timestamps, validate_batch
 from actors.log.producer_state import TransactionVersion
-from actors.log.segments import LogBase, LogSegment, segment_file
+from actors.log.segments import LogBase, LogSegment, SegmentHeader, segment_file
 from actors.log.transaction_index import AbortedTxn
 from actors.node.codec import encode
 from actors.node.errors import KafkaError
@@ -344,17 +345,45 @@ class ReplicaLog(LogContent):
         """Give up everything, and begin at ``base`` with nothing, its prefix hash perhaps to be told yet
         (``UnifiedLog.truncateFullyAndStartAt``)."""
         self.producers.restore({})
+        self.epochs.entries = []
         self._restart(step, files, base, leader_epoch, reason)
 
-    def _restart(self, step: Step, files: Files, base: LogBase, leader_epoch: int, reason: StartReason) -> None:
-        was, old = self.end_offset, self.files
+    def begin_behind_copy(
+        self,
+        step: Step,
+        files: Files,
+        header: SegmentHeader,
+        epochs: list[EpochEntry],
+        start_offset: int,
+        leader_epoch: int,
+    ) -> None:
+        """Give up everything, and begin with nothing behind a copy in remote storage, whose objects told the producers
+        and the leader epochs up to there. What lies before is read from remote storage, from ``start_offset`` on."""
+        self.producers.restore(header.producers)
+        self.epochs.entries = list(epochs)
+        self._restart(step, files, header.base, leader_epoch, "remote", start_offset)
+
+    def _restart(
+        self,
+        step: Step,
+        files: Files,
+        base: LogBase,
+        leader_epoch: int,
+        reason: StartReason | Literal["remote"],
+        start_offset: int | None = None,
+    ) -> None:
+        was, old, ph = self.end_offset, self.files, told_hash(base.ph)
         self.batches, self.segments = [], []
-        self.epochs.entries.clear()
         self.aborted.truncate_to(0)
-        self.start_offset = base.offset
+        self.start_offset = base.offset if start_offset is None else start_offset
         if was > base.offset:
-            step.record(LogTrunc(self.tp, was, base.offset, "diverge", leader_epoch, told_hash(base.ph)))
-        step.record(LogStart(self.tp, base.offset, reason, base.epoch, told_hash(base.ph), self.high_watermark))
+            step.record(LogTrunc(self.tp, was, base.offset, "diverge", leader_epoch, ph))
+        if reason == "remote":
+            epochs = {str(entry.epoch): entry.start_offset for entry in self.epochs.entries}
+            told = (self.start_offset, self.high_watermark, base.epoch, ph, epochs)
+            step.record(LogLocalStart(self.tp, base.offset, reason, *told))
+        else:
+            step.record(LogStart(self.tp, base.offset, reason, base.epoch, ph, self.high_watermark))
         for file in old:
             files.delete(step, file)
         self._add_segment(step, files, base)
@@ -370,6 +399,7 @@ class ReplicaLog(LogContent):
         Producers stay known. ``ph``: prefix hash there, of the leader (ghost data): what is below may be something
         else, as no leader epochs are compared below the start of a log."""
         base = LogBase(self.end_offset, ph)
+        self.epochs.entries = []
         self._restart(step, files, base, leader_epoch, "out-of-range")
 
     def take_prefix_hash(self, step: Step, files: Files, ph: int) -> None:

@@ -56,7 +56,7 @@ def _due(step: Step, files: Files, log: ReplicaLog, wanted: Iterator[bool]) -> i
     for segment, end, goes in zip(log.segments, _segment_ends(log), wanted, strict=False):
         if not goes or limit < end or (segment is log.active and not segment.size_bytes):
             break
-        if not _is_dispensable(log, end):
+        if not _is_dispensable(step, log, end):
             if segment is log.active:
                 log.roll(step, files)
             break
@@ -64,10 +64,10 @@ def _due(step: Step, files: Files, log: ReplicaLog, wanted: Iterator[bool]) -> i
     return count
 
 
-def _is_dispensable(log: ReplicaLog, end: int) -> bool:
+def _is_dispensable(step: Step, log: ReplicaLog, end: int) -> bool:
     """Whether nobody needs this replica's segment that ends there: it lies below the log start, or is copied
     (``UnifiedLog.isSegmentEligibleForDeletion``)."""
-    if not log.config.is_copied or end <= log.start_offset:
+    if not log.config.is_copied or end <= log.start_offset or "local-retention-uncopied" in step.defects:
         return True
     return end - 1 <= log.highest_remote_offset
 

@@ -90,13 +90,18 @@ class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
 class LogLocalStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.local-start"):
     """A replica's own part of a tiered log begins at ``new`` from now on, above ``log_start``: remote storage alone has
     what is between. retention-ms, retention-bytes: copied segments were too old, or too many; load: so a process that
-    starts has it. ``high_watermark``: of this replica."""
+    starts has it; remote: a follower gave up all that it had, and begins behind a copy, as its leader has nothing
+    before. ``high_watermark``: of this replica. remote: ``epoch``, of the last record below, ``ph``, the prefix hash
+    there, and ``epochs``, where each leader epoch begins, as remote storage has them."""
 
     tp: str
     new: int
-    reason: Literal["retention-ms", "retention-bytes", "load"]
+    reason: Literal["retention-ms", "retention-bytes", "load", "remote"]
     log_start: int
     high_watermark: int = -1
+    epoch: int = -1
+    ph: int | None = None
+    epochs: dict[str, int] = {}
 
 
 class LogHw(TraceEvent, frozen=True, tag="log.hw"):

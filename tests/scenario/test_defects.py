@@ -143,6 +143,12 @@ PROOFS: dict[str, Proof] = {
     "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, and left LOG in the store"),
     "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, and no metadata told of it"),
     "deletes-metadata-alone": Proof("tiers", r"told that a copy of \w+-0 is deleted, which has"),
+    "local-retention-uncopied": Proof(
+        "behind", r"has orders-0 only from \d+ on, while its log begins at 0, and what is"
+    ),
+    "moved-unsaid": Proof("behind", r"with last epoch 0, out of range; right is moved to remote storage"),
+    "follower-forgets-epochs": Proof("behind", r"broker-2 answered ListOffsets for timestamp \d+ of orders-0 with"),
+    "follower-forgets-log-start": Proof("behind", r"began its part of the log of orders-0 at \d+, and all of it at"),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
         "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"

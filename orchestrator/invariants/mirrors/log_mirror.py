@@ -316,8 +316,7 @@ class LogMirror(msgspec.Struct):
         elif type(body) is LogStart:
             self._start(event, body)
         elif type(body) is LogLocalStart:
-            replica = self.replica(event.node)
-            replica.start, replica.local_start, replica.started_in = body.log_start, body.new, event.incarnation
+            self._start_locally(event, body)
         elif type(body) is PartAssume:
             self.taken_up.setdefault(event.node, (event.incarnation, event.seq))
             self._resume(event, body.log_end)
@@ -381,18 +380,28 @@ class LogMirror(msgspec.Struct):
     def _start(self, event: Stamped, body: LogStart) -> None:
         """A snapshot took the place of a log, or the log was given up and begins anew: of what is below, all that is
         known is the prefix hash at its end. What retention drops is still known here."""
-        node = event.node
-        replica = self.replica(node)
+        replica = self.replica(event.node)
         replica.start, replica.started_in = body.new, event.incarnation
         anew = body.reason in ANEW or body.reason == "load"
         replica.local_start = body.new if anew else max(replica.local_start, body.new)
         if body.reason not in ANEW and body.new <= replica.log.end:
             return
+        self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
+
+    def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:
+        """What is below the local start is still known here, but for the log of a follower that begins anew."""
+        replica = self.replica(event.node)
+        replica.start, replica.local_start, replica.started_in = body.log_start, body.new, event.incarnation
+        if body.reason == "remote":
+            self._begin_anew(event, body.new, body.ph, [(int(epoch), start) for epoch, start in body.epochs.items()])
+
+    def _begin_anew(self, event: Stamped, start: int, ph: int | None, epochs: list[tuple[int, int]]) -> None:
+        replica = self.replica(event.node)
         self._freeze(replica)
-        ph = self.committed.ph_at(body.new) if body.ph is None else body.ph
-        replica.log = Prefix(body.new, None if ph == NO_BOUNDARY else ph, [(body.epoch, body.new - 1)])
-        replica.flushed = body.new
-        self.producers.cut(node, 0)
+        ph = self.committed.ph_at(start) if ph is None else ph
+        replica.log = Prefix(start, None if ph == NO_BOUNDARY else ph, epochs)
+        replica.flushed = start
+        self.producers.cut(event.node, 0)
         replica.follows = -1
 
     def _change(self, body: PartChange) -> None:

@@ -17,6 +17,7 @@ from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
 
 MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
@@ -41,12 +42,13 @@ FORGOTTEN = Stamp(-2, -2, -2)
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
     """How much of a broker's log may be seen: by brokers, by readers of committed records alone, and by other clients.
-    ``start``: where it begins."""
+    ``start``: where it begins, ``local_start``: where what the broker has itself."""
 
     end: int
     stable: int
     high_watermark: int
     start: int
+    local_start: int
 
     def of(self, body: RpcReply) -> int:
         """By who is answered."""
@@ -116,6 +118,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "
             "checked."
         ),
+        "The record with the greatest timestamp, where the log begins above 0 or a broker has only a part of it.",
         "An answer about copies that is lower than they reach: a leader hears of them late.",
     )
 
@@ -148,7 +151,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     def _limits(self, state: Stamps, node: str, mirror: LogMirror) -> Limits:
         replica = mirror.replica(node)
-        return Limits(replica.log.end, replica.last_stable_offset, replica.high_watermark, replica.start)
+        known = (replica.log.end, replica.last_stable_offset, replica.high_watermark)
+        return Limits(*known, replica.start, replica.local_start)
 
     def _commit(self, state: Stamps, mirror: LogMirror) -> None:
         for batch in mirror.newly_committed:
@@ -173,9 +177,12 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     def _found(self, state: Stamps, node: str, timestamp: int, mirror: LogMirror) -> Stamp | None:
         """The first record of a broker's log that is as late, or has the greatest timestamp; None if there is none."""
-        log, start = mirror.replica(node).log, mirror.replica(node).start
+        replica = mirror.replica(node)
+        log, start = replica.log, replica.start
+        if timestamp == MAX_TIMESTAMP and replica.local_start:
+            return FORGOTTEN
         if start:
-            return FORGOTTEN if timestamp == MAX_TIMESTAMP else self._found_above(state, log, start, timestamp)
+            return self._found_above(state, log, start, timestamp)
         numbers = state.numbers[: bisect_left(state.numbers, log.floor, key=state.offset_of)]
         if timestamp != MAX_TIMESTAMP and numbers and state.timestamp_of(numbers[-1]) >= timestamp:
             index = bisect_left(numbers, timestamp, key=state.timestamp_of)
@@ -229,7 +236,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif asked == LATEST:
             right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
         elif asked in EARLIEST:
-            right, answer = (limits.start, -1, -1), (told.offset, told.found_timestamp, -1)
+            start = limits.local_start if asked == EARLIEST_LOCAL else limits.start
+            right, answer = (start, -1, -1), (told.offset, told.found_timestamp, -1)
         elif told.offset < 0:
             right = answer = (-1, -1, -1)
         else:

@@ -92,7 +92,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
                 state.copies = [end for end in state.copies if end > body.new]
         elif type(body) is LogLocalStart:
             self._forget_below(state, event.node, body.new)
-            if body.reason == "load":
+            if body.reason in ("load", "remote"):
                 state.bases.setdefault(event.node, []).append(body.new)
         elif type(body) is TierSegment and (body.phase == "copied" or body.state == FINISHED):
             if body.end + 1 > state.highest and body.end + 1 not in state.copies:
@@ -105,8 +105,12 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     def _wrong(self, state: Starts, event: Stamped, body: LogStart | LogLocalStart, mirror: LogMirror) -> str:
         replica = mirror.replica(event.node)
-        if body.new > replica.high_watermark:
+        if body.new > replica.high_watermark and body.reason != "remote":
             return f"above its high watermark {replica.high_watermark:,}"
+        if type(body) is LogLocalStart and body.reason == "remote":
+            if body.log_start > state.highest:
+                return f"and all of it at {body.log_start:,}, while no log has begun above {state.highest:,}"
+            return "" if body.new in state.copies else "where no copy ends"
         if type(body) is LogLocalStart:
             own = state.bases.get(event.node, [])
             return "" if body.new in own else "within a segment, of which retention leaves nothing or everything"

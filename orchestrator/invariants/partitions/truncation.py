@@ -15,6 +15,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import Lineage, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.mirrors.replica import Replica
 
 UNTOLD = (-1, -1)
 """Neither an epoch nor its end."""
@@ -244,15 +245,29 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
     return "", None
 
 
+NONE, OUT_OF_RANGE = KafkaError.NONE, KafkaError.OFFSET_OUT_OF_RANGE
+OFFSET_MOVED = KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE
+MOVED = "moved to remote storage"
+MOVED_SINCE = 14
+"""Version of Fetch that brought OFFSET_MOVED_TO_TIERED_STORAGE."""
+
+
 class Divergences(State):
-    """Nothing is remembered: the logs say all."""
+    """Nothing is remembered: the logs say all. ``profile``: of the run."""
+
+    profile: Profile = Profile()
+
+    def knows_moves(self, *nodes: str) -> bool:
+        """Whether all of these nodes speak a Fetch that can say that a record is in remote storage."""
+        return all(self.profile.newest_version(node, "Fetch", MOVED_SINCE) >= MOVED_SINCE for node in nodes)
 
 
 class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     """A follower truncates its log by its leader's answer, and a consumer learns by it that records it has read are
     gone. If the answer reaches too far, the follower keeps records that the leader never had; if it does not reach far
     enough, the follower drops records that may be committed; without an answer it continues in another log; and if its
-    position is called out of range, it truncates blindly.
+    position is called out of range, it truncates blindly. One whose next record the leader has in remote storage alone
+    begins behind that: if it is not told so, it can never go on; if it is told so without need, it gives up its log.
 
     Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. The answer to a
     fetch from 9 with last epoch 5 is epoch 4 up to 13; the answer to a fetch from 17 with last epoch 14 is that epoch
@@ -274,7 +289,7 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     )
 
     def initial(self, key: str, profile: Profile) -> Divergences:
-        return Divergences(key)
+        return Divergences(key, profile=profile)
 
     def step(self, state: Divergences, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
@@ -285,10 +300,14 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         assert log is not None
         if type(body) is EpochTold:
             return self._told(state, event, body, log, lineage, mirror.replica(event.node).start)
-        if body.error not in (KafkaError.NONE, KafkaError.OFFSET_OUT_OF_RANGE):
+        if body.error not in (NONE, OUT_OF_RANGE, OFFSET_MOVED):
             return NOTHING
-        right = _answer(log, lineage, body, mirror.replica(event.node).start)
-        given = "out of range" if body.error else _in_words((body.diverging_epoch, body.diverging_end))
+        right = _answer(log, lineage, body, mirror.replica(event.node))
+        given = _in_words((body.diverging_epoch, body.diverging_end))
+        if body.error:
+            given = "out of range" if body.error == OUT_OF_RANGE else MOVED
+        if right == MOVED and not state.knows_moves(event.node, node_name(body.follower)):
+            right = "out of range"
         if right is None or (given == right == _in_words(UNTOLD)):
             return NOTHING
         state.tested += 1
@@ -323,20 +342,24 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         )
 
 
-def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch, start: int) -> str | None:
-    """What a leader whose log begins at ``start`` is to say of a follower's position, in words; None: what that rests
-    on was forgotten."""
+def _answer(log: Prefix, lineage: Lineage, fetch: RepFetch, replica: Replica) -> str | None:
+    """What a leader with this ``replica`` is to say of a follower's position, in words; None: what that rests on was
+    forgotten."""
+    start = replica.start
     if fetch.offset < start:
         return "out of range"
+    moved = MOVED if fetch.offset < replica.local_start else ""
     if fetch.last_fetched_epoch >= 0:
         told = end_of_epoch(log, lineage, fetch.last_fetched_epoch, start)
         if told is None:
             return None
         if told == UNTOLD:
-            return "out of range"
+            return moved or "out of range"
         epoch, end = told
-        return _in_words(told if epoch < fetch.last_fetched_epoch or end < fetch.offset else UNTOLD)
-    return "out of range" if fetch.offset > log.end else _in_words(UNTOLD)
+        if epoch < fetch.last_fetched_epoch or end < fetch.offset:
+            return _in_words(told)
+        return moved or _in_words(UNTOLD)
+    return "out of range" if fetch.offset > log.end else moved or _in_words(UNTOLD)
 
 
 def end_of_epoch(log: Prefix, lineage: Lineage, epoch: int, start: int = 0) -> tuple[int, int] | None:

@@ -126,7 +126,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         return NOTHING
 
     def _dropped(self, state: Copied, event: Stamped, body: LogLocalStart) -> Emissions:
-        if body.reason == "load":
+        if body.reason not in ("retention-ms", "retention-bytes"):
             return NOTHING
         state.tested += 1
         if body.new <= state.end:

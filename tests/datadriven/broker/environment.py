@@ -597,15 +597,16 @@ class Environment:
         return self.scene.told()
 
     def verb_listed(self, command: Command) -> str:
-        """listed offset=5: the leader answers the broker's own ListOffsets."""
+        """listed offset=5 [epoch=2]: the leader answers the broker's own ListOffsets."""
         call = self._held(Api.ListOffsets, command)
         request: Any = call.request
         response = ListOffsetsResponse()
         topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=request.topics[0].name)
         response.topics.append(topic)
-        topic.partitions.append(
-            ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=0, offset=command.number("offset"))
-        )
+        told = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=0, offset=command.number("offset"))
+        if "epoch" in command.arguments:
+            told.leader_epoch = command.number("epoch")
+        topic.partitions.append(told)
         self.scene.answer(call, response)
         return self.scene.told()
 

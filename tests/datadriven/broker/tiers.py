@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from actors.broker.remote_log.segment_metadata import SegmentMetadata, SegmentState
 from actors.log.batch import Batch
 from actors.log.leader_epoch_cache import EpochEntry
-from actors.log.segment_objects import IndexEntry
-from actors.log.segments import LogBase
+from actors.log.segment_objects import LEADER_EPOCH, PRODUCER_SNAPSHOT, IndexEntry
+from actors.log.segments import LogBase, SegmentHeader
 from actors.node.codec import encode
 from actors.node.effects import Call
 from actors.node.errors import KafkaError
@@ -26,10 +26,12 @@ from tests.datadriven.runner import Command
 
 
 class Tiers:
-    """``copies``: by the segment's id, what the store has of it."""
+    """By the segment's id: ``copies``, the log data that the store has; ``others``: the leader epochs up to its end,
+    and the state of the producers there."""
 
     def __init__(self) -> None:
         self.copies: dict[str, list[Batch]] = {}
+        self.others: dict[str, dict[str, bytes]] = {}
 
     def copied(self, scene: Scene, command: Command) -> str:
         """The leader has copied a part of its log, as its broker knows of it."""
@@ -37,6 +39,12 @@ class Tiers:
         partition = scene.node.replicas.partitions[tp]
         first, last = command.number("from"), command.number("to")
         self.copies[key] = [each for each in partition.log.batches if first <= each.base_offset <= last]
+        self.others[key] = {
+            LEADER_EPOCH: encode([each for each in partition.log.epochs.entries if each.start_offset <= last]),
+            PRODUCER_SNAPSHOT: encode(
+                SegmentHeader(partition.log.boundary(last + 1), partition.log.producers.snapshot())
+            ),
+        }
         topic, index = split_topic_partition(tp)
         inside = {batch.epoch: batch.base_offset for batch in reversed(self.copies[key])}
         metadata = SegmentMetadata(
@@ -88,6 +96,8 @@ class Tiers:
             if error or garbage:
                 return FetchIndexResponse(error_code=error, data=garbage)
             assert request.segment is not None
+            if request.object in self.others[request.segment.segment_id]:
+                return FetchIndexResponse(data=self.others[request.segment.segment_id][request.object])
             batches = self.copies[request.segment.segment_id]
             return FetchIndexResponse(data=_timestamps(batches))
         assert isinstance(request, FetchLogSegmentRequest)

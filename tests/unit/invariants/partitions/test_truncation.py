@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import EpochTold
+from actors.trace.events import EpochTold, LogLocalStart, LogStart
 from tests.unit.invariants.mirrors.test_log_mirror import led
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -150,9 +150,9 @@ def test_cuts_to_the_high_watermark_and_to_the_leaders_end() -> None:
 # ---- P23 -------------------------------------------------------------------------------------------------------
 
 
-def lineage() -> TraceBuilder:
+def lineage(**profile: Any) -> TraceBuilder:
     """Broker-2 leads epoch 4: epoch 0 up to 2, epoch 2 up to 4, epoch 4 up to 5. Broker-1 led 3 without writing."""
-    trace = led("a", "b")
+    trace = led("a", "b", **profile)
     trace.lead(2, 2)
     trace.replicate("c", leader=2, followers=(1, 3), epoch=2)
     trace.replicate("d", leader=2, followers=(1, 3), epoch=2)
@@ -194,6 +194,38 @@ def test_what_a_leader_says_of_a_fetch(offset: int, last: int, told: tuple[int, 
     assert [each.sentence.partition(f"last epoch {last}, ")[2] for each in found.violations] == ([says] if says else [])
     quiet = told == (-1, -1) and not error and not says
     assert (found.status == "vacuous") == quiet
+
+
+MOVED = int(KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE)
+
+
+@pytest.mark.parametrize(
+    ("offset", "last", "told", "error", "newest", "says"),
+    [
+        (1, 0, (-1, -1), MOVED, 18, ""),
+        (3, 2, (-1, -1), MOVED, 18, ""),
+        (3, 0, (0, 2), 0, 18, ""),
+        (0, 0, (-1, -1), 1, 18, ""),
+        (3, 2, (-1, -1), 1, 13, ""),
+        (3, 2, (-1, -1), 1, 18, "out of range; right is moved to remote storage"),
+        (3, 2, (-1, -1), 0, 18, "nothing of a divergence; right is moved to remote storage"),
+        (4, 2, (-1, -1), MOVED, 18, "moved to remote storage; right is nothing of a divergence"),
+        (3, 0, (-1, -1), MOVED, 18, "moved to remote storage; right is epoch 0 up to 2"),
+    ],
+)
+def test_what_is_in_remote_storage_alone(
+    offset: int, last: int, told: tuple[int, int], error: int, newest: int, says: str
+) -> None:
+    """Shows that a leader tells so of positions from its log start to its local start, if they do not part from its
+    log, and out of range to a follower whose Fetch is older than that error."""
+    trace = lineage(versions={"Fetch": [4, newest]})
+    trace.emit("broker-2", LogStart(TP, 1, "delete-records", 0))
+    trace.emit("broker-2", LogLocalStart(TP, 4, "retention-ms", 1, 5))
+    fields: dict[str, Any] = {"diverging_epoch": told[0], "diverging_end": told[1], "error": error}
+    trace.fetched(2, 3, offset, epoch=4, last=last, **fields)
+    found = trace.result("P23")
+    assert [each.sentence.partition(f"last epoch {last}, ")[2] for each in found.violations] == ([says] if says else [])
+    assert found.tested == 1
 
 
 @pytest.mark.parametrize(
