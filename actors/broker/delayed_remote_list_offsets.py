@@ -20,6 +20,8 @@ from actors.node.messages import API_NAMES, Api
 from actors.node.purgatory import NEVER_MS, PREFIX, Key
 from actors.trace.events import RpcPark
 
+TIMEOUT_SINCE = 10
+"""Version of ListOffsets that brought TimeoutMs."""
 NOT_SUPPLIED = {"draft": -1, "kafka": 0}
 """TimeoutMs of a request that has none, by the value of ``kip-1075``: the proposal's text has -1, Kafka 0."""
 
@@ -100,7 +102,9 @@ def begin(turn: Turn, call: ListOffsetsCall, timeout_ms: int) -> None:
         turn.purgatory.park(turn.step, held)
         held.go_on(turn)
         return
-    supplied = timeout_ms > NOT_SUPPLIED[turn.settings.kip_1075] and "lookup-ignores-timeout" not in turn.step.defects
+    supplied = call.version >= TIMEOUT_SINCE and timeout_ms > NOT_SUPPLIED[turn.settings.kip_1075]
+    if "lookup-ignores-timeout" in turn.step.defects:
+        supplied = False
     wait_ms = timeout_ms if supplied else turn.readers.list_offsets_timeout_ms(turn)
     delayed = DelayedRemoteListOffsets(connection, turn.step.now_ms + wait_ms, call)
     _record(turn, delayed, timeout_ms, wait_ms)

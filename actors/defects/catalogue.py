@@ -15,11 +15,12 @@ from actors.defects.groups import GROUP_DEFECTS
 from actors.defects.log import LOG_DEFECTS
 from actors.defects.producer import PRODUCER_DEFECTS
 from actors.defects.quorum import QUORUM_DEFECTS
+from actors.defects.readers import READER_DEFECTS
 from actors.defects.runtime import RUNTIME_DEFECTS
 from actors.defects.transactions import TRANSACTION_DEFECTS
 
 _FAMILIES = (
-    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, COPY_DEFECTS, GROUP_DEFECTS),
+    *(QUORUM_DEFECTS, CONTROLLER_DEFECTS, BROKER_DEFECTS, LOG_DEFECTS, COPY_DEFECTS, READER_DEFECTS, GROUP_DEFECTS),
     *(TRANSACTION_DEFECTS, PRODUCER_DEFECTS, CLIENT_DEFECTS, RUNTIME_DEFECTS),
 )
 """A module each, by who has the defect."""

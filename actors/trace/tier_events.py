@@ -27,8 +27,8 @@ likewise. Of every broker: known: it consumed a new state; refused: it consumed 
 class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
     """Something becomes of a copied segment, by a broker. ``state``: that it has before (known: from now on).
     ``start``, ``end``: its first and its last offset; ``epochs``: leader epoch -> where it begins in the segment.
-    leader_epoch, high_watermark, last_stable_offset, log_start: of the broker's replica then; ``within``: whether
-    the copy belongs to its log (neither with known and refused)."""
+    max_timestamp: of its records. leader_epoch, high_watermark, last_stable_offset, log_start: of the broker's replica
+    then; ``within``: whether the copy belongs to its log (neither with known and refused)."""
 
     tp: str
     segment: str
@@ -37,6 +37,7 @@ class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
     start: int
     end: int
     epochs: dict[str, int]
+    max_timestamp: int = -1
     leader_epoch: int = -1
     high_watermark: int = -1
     last_stable_offset: int = -1

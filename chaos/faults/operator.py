@@ -176,7 +176,19 @@ class Configuration(AdminAction):
             {"broker": ["any(1)"], "set": {"num.io.threads": scene.draw.choice((1, 2, 8))}},
             {"cluster": True, "delete": ["num.io.threads"]},
         ]
+        if scene.cast.remote_store:
+            changes = cls._of_tiers(scene) + changes[2:4]
         return scene.draw.choice(changes)
+
+    @staticmethod
+    def _of_tiers(scene: Scene) -> list[Part]:
+        """What is changed where there is a remote store, above all."""
+        draw = scene.draw
+        return [
+            {"cluster": True, "set": {"remote.list.offsets.request.timeout.ms": draw.choice((300, 1000, 5000))}},
+            {"broker": ["any(1)"], "set": {"remote.log.reader.threads": draw.choice((1, 2, 4))}},
+            {"topic": scene.cast.topic, "set": {"local.retention.bytes": draw.choice((1, 10_000))}},
+        ]
 
     @classmethod
     def settle(cls, body: Any, allowed: bool) -> None:

@@ -30,6 +30,7 @@ from chaos.nemesis.settings import (
 )
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
+from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
 from chaos.nemesis.workload import (
     GROUP,
@@ -47,7 +48,7 @@ from chaos.scenario.scalars import RANDOM
 TOPIC = "orders"
 OF_TRANSACTIONS = "transaction."
 """What keys begin with that mean nothing without transactions."""
-OF_TIERS = ("remote.", "rlmm.", "log.remote.")
+OF_TIERS = ("remote.", "rlmm.", "log.remote.", "log.local.")
 """And without tiered storage."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
@@ -241,6 +242,7 @@ def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     never = {*(() if cast.group else GROUPS), *(() if cast.pushed else {**PUSHED, **KEPT})}
     never |= set() if cast.keepers else set(KEPT)
     never |= set() if cast.transactional_ids else set(TRANSACTIONS)
+    never |= set() if cast.remote_store else set(TIERS)
     never |= set() if {*cast.members} & {*cast.transactional_ids} else set(OF_PROCESSORS)
     found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}
     return found if any(found.values()) else {NOTHING: 1.0}

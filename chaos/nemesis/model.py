@@ -114,6 +114,7 @@ Target = Literal[
     "transaction-coordinator",
     "remote-store",
 ]
+Call = Literal["admin", "consumer"]
 Commit = Literal["auto", "sync", "async"]
 Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
 Isolation = Literal["read_uncommitted", "read_committed"]
@@ -144,14 +145,15 @@ class Versions(Model):
 
 class Workload(Model):
     """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
-    what its configuration says of them. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``:
-    consumers of a group, beside the others; what follows is about them. ``patience``: whether they may be silent for
-    longer than they may take to join. ``transactional``: whether a producer sends in transactions; ``records``,
-    ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays in some for
-    longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out; ``transfers``:
-    whether they are transfers.
-    ``processors``: members of a group that copies the topic, each record with the positions in one
-    transaction; ``returns``: whether as many of another group copy that back, round and round."""
+    what its configuration says of them. ``ago``: how long before it asks the time is that a prober asks for, instead of
+    a ``timestamp``, 0 none; ``calls``: whose call it makes. ``external``: whether a consumer keeps its offsets outside
+    Kafka. ``members``: consumers of a group, beside the others; what follows is about them. ``patience``: whether they
+    may be silent for longer than they may take to join. ``transactional``: whether a producer sends in transactions;
+    ``records``, ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays
+    in some for longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out;
+    ``transfers``: whether they are transfers. ``processors``: members of a group that copies the topic, each record
+    with the positions in one transaction; ``returns``: whether as many of another group copy that back, round and
+    round."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -163,6 +165,8 @@ class Workload(Model):
     isolation: Annotated[dict[Isolation, Weight], _SOME] = {"read_uncommitted": 1}
     every: Durations = {50_000: 1}
     timestamp: Words = {"latest": 1}
+    ago: Durations = {0: 1}
+    calls: Annotated[dict[Call, Weight], _SOME] = {"admin": 1}
     as_broker: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     retries: Words = {NOTHING: 1}
     external: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}

@@ -90,7 +90,10 @@ def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: T
         isolation: Isolation = "read_uncommitted"
         if has_transactions:
             isolation = pick(stream(nemesis.name, seed, f"workload/isolation/{number}"), kinds.isolation)
-        entries.append({"list-offsets": _prober(draw, nemesis, topic, brokers, timers, isolation)})
+        prober = _prober(draw, nemesis, topic, brokers, timers, isolation)
+        entries.append(
+            {"list-offsets": _of_times(stream(nemesis.name, seed, f"workload/ago/{number}"), nemesis, prober)}
+        )
     return [*entries, *members]
 
 
@@ -328,3 +331,12 @@ def _prober(
     least = max(NEEDS.get(prober["timestamp"], 1), NEEDS[isolation])
     versions = client_versions(draw, nemesis, Api.ListOffsets, Api.Metadata, needs={Api.ListOffsets: least})
     return {**prober, "versions": versions}
+
+
+def _of_times(draw: random.Random, nemesis: Nemesis, prober: Part) -> Part:
+    """A prober that may ask for a time that goes with the clock, and by another call."""
+    ago, calls = pick(draw, nemesis.workload.ago), pick(draw, nemesis.workload.calls)
+    if ago:
+        prober = {**prober, "ago": format_duration(ago)}
+        del prober["timestamp"]
+    return prober if calls == "admin" else {**prober, "client": calls}

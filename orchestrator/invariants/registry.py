@@ -130,7 +130,16 @@ from orchestrator.invariants.quorum.leadership import (
 from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
+from orchestrator.invariants.tiers.consulted import RemoteStorageIsConsulted
 from orchestrator.invariants.tiers.copies import CopiesMakeOneLog, HalfCopiesGoAway
+from orchestrator.invariants.tiers.late_answers import LateAnswersKeepTheLimit
+from orchestrator.invariants.tiers.lookups import DeadlinesBind, LeavingTheLeaderEndsTheWait, OneAnswerPerQuestion
+from orchestrator.invariants.tiers.readers import (
+    AFullQueueIsAnError,
+    NoWorkIsLeaked,
+    ReadersAreFair,
+    ReadsHoldNoHandlers,
+)
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
 from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLost
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
@@ -201,6 +210,8 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         RealTimeOrder(),
         NewLeaderRefusesUntilCaughtUp(),
         LookupsMeanWhatTheySay(),
+        RemoteStorageIsConsulted(),
+        LateAnswersKeepTheLimit(),
         EarliestIsTruthful(),
         CommittedLatestIsStable(),
         TruncationIsSignalled(),
@@ -222,8 +233,23 @@ def _controllers() -> list[ControllerInvariant[Any]]:
     ]
 
 
+def _of_tiers() -> list[AnyFold]:
+    return [
+        OneAnswerPerQuestion(),
+        DeadlinesBind(),
+        NoWorkIsLeaked(),
+        AFullQueueIsAnError(),
+        ReadsHoldNoHandlers(),
+        ReadersAreFair(),
+        LeavingTheLeaderEndsTheWait(),
+        CopiesMakeOneLog(),
+        HalfCopiesGoAway(),
+    ]
+
+
 def _keyed() -> list[AnyFold]:
     return [
+        *_of_tiers(),
         OneLeaderPerEpoch(),
         OneDurableVotePerEpoch(),
         EpochsNeverGoBack(),
@@ -258,8 +284,6 @@ def _keyed() -> list[AnyFold]:
         InformationFlowsOneWay(),
         NothingIsMadeOrLost(),
         TransactionsEnd(),
-        CopiesMakeOneLog(),
-        HalfCopiesGoAway(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),
         HighWatermarkFollows(),

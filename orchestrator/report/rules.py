@@ -36,6 +36,7 @@ BECAUSE = {
     "not-validated": "the position could not be validated",
     "old-peer": "a voter does not support PreVote",
     "older-epoch-reaches": "the leader has no record of the consumer's epoch",
+    "log-start-moved": "the log start moved while remote storage was searched",
     "orphaned": "its copier went down or was replaced, or the topic was deleted",
     "outdated-list": "the store's list of its objects was out of date",
     "removed-topic": "an operator removed the topic",

@@ -142,6 +142,43 @@ PROOFS: dict[str, Proof] = {
     "copy-errors-ignored": Proof("tiers", r"told that its copy of \w+-0 is finished, without"),
     "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, and left LOG in the store"),
     "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, and no metadata told of it"),
+    "expiry-answers-some": Proof(
+        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
+    ),
+    "rejected-unanswered": Proof(
+        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
+    ),
+    "lookup-ignores-timeout": Proof("remote-reads", r"that its time was over after 1,\d+ ms, where 3,000 were allowed"),
+    "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after the 1,500 ms for which it may wait"),
+    "expiry-drops-finished": Proof(
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, which it had looked up", (3,)
+    ),
+    "expiry-leaves-reads": Proof(
+        "remote-reads", r"answered the ListOffsets of .*, and went on with read \d+ of orders-\d"
+    ),
+    "loss-leaves-reads": Proof(
+        "remote-reads", r"answered the ListOffsets of .*, and went on with read \d+ of orders-[23]"
+    ),
+    "reader-uninterrupted": Proof("remote-reads", r"still reads for read \d+ of orders-\d, whose request has expired"),
+    "reader-queue-unbounded": Proof("remote-reads", r"took in a read of orders-\d where 1 reads run, and 2 wait"),
+    "full-queue-waits": Proof(
+        "remote-reads", r"with REQUEST_TIMED_OUT of orders-\d, of which it had rejected the read"
+    ),
+    "lookup-holds-handler": Proof("remote-reads", r"kept a handler for [\d,]+ ms for one ListOffsets"),
+    "reader-last-come-first": Proof("remote-reads", r"took read \d+, where read \d+ had waited longer"),
+    "remote-skipped": Proof("remote-reads", r"and did not ask remote storage, which is always asked"),
+    "unknown-maximum-is-local": Proof("draft-reads", r"and did not ask remote storage, of which it knew no copy"),
+    "lookup-outlives-leadership": Proof(
+        "remote-reads", r"with offset \d+ of orders-[23], which it had stopped leading"
+    ),
+    "late-answer-unlimited": Proof(
+        "remote-reads", r"with offset \d+ of orders-\d, of which it could read \d+ when it asked"
+    ),
+    "late-answer-unrefused": Proof(
+        "late-refusal",
+        r"that there is nothing in orders-0, when its high watermark was 0 and its leader epoch had begun",
+    ),
+    "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
     "deletes-metadata-alone": Proof("tiers", r"told that a copy of \w+-0 is deleted, which has"),
     "local-retention-uncopied": Proof(
         "behind", r"has orders-0 only from \d+ on, while its log begins at 0, and what is"

@@ -13,6 +13,7 @@ from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
+from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import TRANSACTIONS
 from chaos.scenario.resolve import resolve
 from orchestrator.sim_run import run_in_sim
@@ -78,8 +79,9 @@ GIVEN_AWAY = {
     "open-positions": ("processors", "offsets-taken-at-abort"),
     "late-batch": ("transactions", "verification-outlives-marker"),
     "markers-of-one": ("unclean-transactions", "markers-cut-with-the-rest"),
+    "slow-lookups": ("tiers", "lookup-outlives-leadership"),
 }
-"""Pattern of transactions -> a nemesis that has a weight for it, and a defect that shows only where it occurs."""
+"""Pattern of transactions or tiers -> a nemesis that has a weight for it, and a defect that shows only in it."""
 
 
 @pytest.mark.parametrize("pattern", NEMESES)
@@ -105,7 +107,7 @@ def test_each_situation_is_drawn_by_its_nemesis_and_by_everything() -> None:
 
 
 @pytest.mark.parametrize("pattern", GIVEN_AWAY)
-def test_a_situation_of_transactions_gives_a_defect_away(pattern: str) -> None:
+def test_a_situation_gives_a_defect_away(pattern: str) -> None:
     """Shows that what a pattern is about occurs within a dozen runs: the defect is caught that shows in it."""
     name, defect = GIVEN_AWAY[pattern]
     meant = DEFECTS[defect].caught_by
@@ -136,8 +138,8 @@ def test_a_producer_that_lingers_gives_a_defect_away() -> None:
     pytest.fail(f"no producer lingered in {len(SEEDS)} runs")
 
 
-def test_each_situation_of_transactions_is_drawn_by_its_nemesis() -> None:
+def test_each_situation_of_transactions_or_tiers_is_drawn_by_its_nemesis() -> None:
     """Shows that none is forgotten here or in the files."""
-    assert set(GIVEN_AWAY) == set(TRANSACTIONS)
+    assert set(GIVEN_AWAY) == {*TRANSACTIONS, *TIERS}
     for pattern, (name, _) in GIVEN_AWAY.items():
         assert library.load(name).nemesis.chaos.pattern[pattern]

@@ -332,6 +332,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
                     known.start_offset,
                     known.end_offset,
                     {str(entry.epoch): entry.start_offset for entry in known.epochs},
+                    known.max_timestamp_ms,
                 )
             )
 

@@ -13,6 +13,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     ReplyPartition,
+    RpcPark,
     RpcReply,
     Stamped,
 )
@@ -252,10 +253,20 @@ def _who(told: Told) -> str:
     return f"{told.broker or 'a broker'} (leader epoch {epoch})"
 
 
+class Waited(msgspec.Struct, frozen=True, gc=False):
+    """A request that waits for remote storage, and in which leader epoch and with which high watermark the broker led
+    when it came: by that it is refused."""
+
+    correlation_id: int
+    leads: int
+    high_watermark: int
+
+
 class Refusals(State):
-    """``profile``: of the run."""
+    """``profile``: of the run. waiting: connection -> the last request on it that waits."""
 
     profile: Profile = Profile()
+    waiting: dict[str, Waited] = {}
 
 
 def _refused(error: int) -> bool:
@@ -290,7 +301,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
         "or any leader refuses it"
     )
-    types = (RpcReply,)
+    types = (RpcPark, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     requires = (FEATURE,)
 
@@ -299,7 +310,11 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
 
     def step(self, state: Refusals, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is RpcPark:
+            self._wait(state, event, body, mirror)
+            return NOTHING
         assert type(body) is RpcReply
+        waited = state.waiting.pop(body.connection, None)
         if body.api != "ListOffsets" or body.replica_id != -1 or FEATURE in state.profile.bounced:
             return NOTHING  # (or which value held when it answered is not known)
         value = state.profile.feature(FEATURE, event.node)
@@ -309,21 +324,34 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
             return NOTHING
         for told in body.partitions:
             if told.tp == state.key and _answered_as_leader(told):
+                high_watermark = told.high_watermark
+                if waited is not None and waited.correlation_id == body.correlation_id:
+                    if waited.leads != told.leader_epoch:
+                        continue  # it led again, and R8 and R9 judge what it found before
+                    high_watermark = waited.high_watermark
                 start = mirror.epoch_start(event, told)
-                wrong = self._judge(state, value, body.version, told, start)
-                if wrong:
+                if wrong := self._judge(state, value, body.version, told, start, high_watermark):
                     return self.violated(state.key, f"{event.node} {wrong}", event)
         return NOTHING
 
-    def _judge(self, state: Refusals, value: str, version: int, told: ReplyPartition, start: int) -> str:
-        """What is wrong with an answer of a leader whose epoch began at ``start``, or ""."""
+    def _wait(self, state: Refusals, event: Stamped, body: RpcPark, mirror: LogMirror) -> None:
+        if state.key in body.tps:
+            replica = mirror.replica(event.node)
+            state.waiting[body.connection] = Waited(body.correlation_id, replica.leads, replica.high_watermark)
+            forget_first(state.waiting, OPEN_REMEMBERED)
+
+    def _judge(
+        self, state: Refusals, value: str, version: int, told: ReplyPartition, start: int, high_watermark: int
+    ) -> str:
+        """What is wrong with an answer of a leader whose epoch began at ``start``, and whose high watermark was that
+        when it was asked, or ""."""
         refused = _refused(told.error)
-        if told.high_watermark >= start and not refused:
+        if high_watermark >= start and not refused:
             return ""
         state.tested += 1
-        state_of = f"(leader epoch {told.leader_epoch} from log end {start:,}, high watermark {told.high_watermark:,})"
+        state_of = f"(leader epoch {told.leader_epoch} from log end {start:,}, high watermark {high_watermark:,})"
         asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
-        if told.high_watermark >= start:
+        if high_watermark >= start:
             return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
             return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"
@@ -331,7 +359,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
             return f"{state_of} refused {asked} with {error_name(told.error)}" if refused else ""
         if refused:
             return ""
-        if value != "seed" and told.timestamp != LATEST and 0 <= told.offset < told.high_watermark:
+        if value != "seed" and told.timestamp != LATEST and 0 <= told.offset < high_watermark:
             return ""
         return f"{state_of} answered {asked} with {told.offset:,} before it had caught up"
 

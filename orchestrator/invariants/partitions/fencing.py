@@ -15,11 +15,13 @@ from actors.trace.events import (
     PollReturn,
     QRole,
     RepFetch,
+    RpcPark,
     RpcReply,
     Stamped,
+    TierTask,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import PARTITION
 
 BY_ID = 13
@@ -48,13 +50,16 @@ class Life(msgspec.Struct, frozen=True):
 class Lives(State):
     """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
     -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch. ``roles``: broker
-    -> what its process took up last; ``led``: broker -> the leader epochs that it has led, the newest ones."""
+    -> what its process took up last; ``led``: broker -> the leader epochs that it has led, the newest ones. decided:
+    (broker, connection) -> the last ListOffsets on it that waits for remote storage, and what the broker was when it
+    knew what it would say of this partition."""
 
     lives: dict[int, list[Life]] = {}
     applied: dict[str, int] = {}
     controller: tuple[int, str] = (-1, "")
     roles: dict[str, TakenUp] = {}
     led: dict[str, list[int]] = {}
+    decided: dict[tuple[str, str], tuple[int, TakenUp | None]] = {}
 
     def take_up(self, node: str, role: TakenUp) -> None:
         """A broker leads, or follows, in a leader epoch."""
@@ -80,7 +85,8 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
     Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
     1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
     back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310. Or broker-1 tells a client
-    that knows leader epoch 4 only the latest offset, or where an epoch ends; or broker-2, which follows, does.
+    that knows leader epoch 4 only the latest offset, or where an epoch ends; or broker-2, which follows, does. What was
+    found while the broker led may be told later, when the last partition of the request was looked up.
     """
 
     id = "P16"
@@ -99,7 +105,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         ),
     )
     route = PARTITION
-    types = (RepFetch, EpochTold, RpcReply, PartAssume, PollReturn)
+    types = (RepFetch, EpochTold, RpcReply, RpcPark, TierTask, PartAssume, PollReturn)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {"no-leader-epoch": "The follower's Fetch carries no leader epoch (below version 9)."}
 
@@ -139,9 +145,18 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
             return self._polled(state, event, body)
         if type(body) is EpochTold:
             epochs = (body.current_leader_epoch, body.leader_epoch)
-            return self._answered(state, event, "OffsetForLeaderEpoch", body.replica_id, *epochs)
+            role = state.roles.get(event.node)
+            return self._answered(state, event, "OffsetForLeaderEpoch", body.replica_id, *epochs, role)
         if type(body) is RpcReply:
             return self._listed(state, event, body)
+        if type(body) is RpcPark:
+            if state.key in body.decided:
+                self._decided(state, event, body.connection, body.correlation_id)
+            return NOTHING
+        if type(body) is TierTask:
+            if body.phase == "finish" and body.kind == "list-offsets":
+                self._decided(state, event, body.connection, body.correlation_id)
+            return NOTHING
         assert type(body) is RepFetch
         newer = body.follower_epoch > body.leader_epoch
         if body.error and body.error not in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH):
@@ -186,11 +201,21 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         )
 
     def _listed(self, state: Lives, event: Stamped, body: RpcReply) -> Emissions:
-        for told in body.partitions if body.api == "ListOffsets" else ():
+        if body.api != "ListOffsets":
+            return NOTHING
+        number, role = state.decided.pop((event.node, body.connection), (-1, None))
+        if number != body.correlation_id:
+            role = state.roles.get(event.node)
+        for told in body.partitions:
             if told.tp == state.key and not told.error:
                 epochs = (told.asked_epoch, told.leader_epoch)
-                return self._answered(state, event, body.api, body.replica_id, *epochs)
+                return self._answered(state, event, body.api, body.replica_id, *epochs, role)
         return NOTHING
+
+    def _decided(self, state: Lives, event: Stamped, connection: str, correlation_id: int) -> None:
+        """A broker knows what it will say of this partition, once it knows it of others."""
+        touch(state.decided, (event.node, connection), (correlation_id, state.roles.get(event.node)))
+        forget_first(state.decided, OPEN_REMEMBERED)
 
     def _polled(self, state: Lives, event: Stamped, body: PollReturn) -> Emissions:
         """Records that a consumer got in a leader epoch: of who has led it, and of no later one."""
@@ -211,11 +236,17 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         return self.violated(state.key, sentence, event)
 
     def _answered(
-        self, state: Lives, event: Stamped, api: str, replica_id: int, asked_epoch: int, leader_epoch: int
+        self,
+        state: Lives,
+        event: Stamped,
+        api: str,
+        replica_id: int,
+        asked_epoch: int,
+        leader_epoch: int,
+        role: TakenUp | None,
     ) -> Emissions:
-        """An answer without an error, of a broker that was in ``leader_epoch``."""
+        """An answer without an error, of a broker that was in ``leader_epoch`` and had that role."""
         state.tested += 1
-        role = state.roles.get(event.node)
         who = node_name(replica_id) if replica_id >= 0 else "a client"
         why = ""
         if asked_epoch not in (-1, leader_epoch):

@@ -59,11 +59,14 @@ class Copy(msgspec.Struct, frozen=True):
 
 class Copied(State):
     """end: how far was ever copied (exclusive). watermarks: broker -> its high watermark as a leader, and the event.
-    known: broker -> segment -> the finished copies that it has consumed, and that are not being deleted."""
+    known: broker -> segment -> the finished copies that it has consumed, and that are not being deleted. begun: broker
+    -> the leader epoch in which it copies, and the copies that it knew when it began to, or made: it goes on from
+    there, whatever a former leader still copies."""
 
     end: int = 0
     watermarks: dict[str, tuple[int, Witness]] = {}
     known: dict[str, dict[str, Copy]] = {}
+    begun: dict[str, tuple[int, list[str]]] = {}
 
 
 class CopiesMakeOneLog(KeyedInvariant[Copied]):
@@ -73,8 +76,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
 
     Example: broker-1, leader of orders-0, copies the segment with the offsets from 40 to 59 while its high watermark is
     52; or it deletes the copy of offsets 0 to 19 while its log begins at 10; or it has learned that offsets 40 to 59
-    are copied, and copies them again; or it deletes its own segment of the offsets from 40 to 59, which nobody has
-    copied.
+    are copied, before it copied anything as their leader, and copies them again; or it deletes its own segment of the
+    offsets from 40 to 59, which nobody has copied.
     """
 
     id = "R10"
@@ -103,6 +106,9 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             self._consumed(state, event, body)
         elif body.phase == "copied":
             state.end = max(state.end, body.end + 1)
+            epoch, segments = state.begun.get(event.node, (-1, []))
+            if epoch == body.leader_epoch:
+                state.begun[event.node] = (epoch, [*segments, body.segment][-KEPT:])
         elif body.phase == "copying":
             state.tested += 1
             return self._copies(state, event, body)
@@ -122,6 +128,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
 
     def hear(self, state: Copied, event: Stamped) -> Emissions:
         state.known.pop(event.node, None)
+        state.begun.pop(event.node, None)
         state.watermarks.pop(event.node, None)
         return NOTHING
 
@@ -161,7 +168,10 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             sentence = f"{what}: nothing between {max(state.end, body.log_start)} and that was copied"
             return self.violated(state.key, sentence, event)
         mine = Copy(body.start, body.end, body.epochs, witness(event))
-        for each in state.known.get(event.node, {}).values():
+        known = state.known.get(event.node, {})
+        if state.begun.get(event.node, (-1, []))[0] != body.leader_epoch:
+            state.begun[event.node] = (body.leader_epoch, list(known))
+        for each in (known[segment] for segment in state.begun[event.node][1] if segment in known):
             inside = each.start <= body.start and body.end <= each.end
             if inside and all(each.epoch_at(at) == mine.epoch_at(at) for at in (body.start, body.end)):
                 return self.violated(state.key, f"{what}, and knows of a copy of them", each.by, event)

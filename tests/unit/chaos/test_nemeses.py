@@ -17,6 +17,7 @@ from chaos.nemesis.patterns import PATTERNS
 from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, PUSHED
+from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
 from chaos.scenario.durations import parse_duration_us
 from chaos.scenario.resolve import resolve
@@ -194,8 +195,9 @@ def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
 def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
     members = "processors" if pattern in OF_PROCESSORS else "members"
+    store = ", remote-store: {yes: 1}" if pattern in TIERS else ""
     nemesis = sources.from_text(
-        f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}}}\n"
+        f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}{store}}}\n"
         f"workload: {{{members}: {{2: 1}}, external: {{yes: 1}}, transactional: {{yes: 1}}}}\n"
         "config: {metadata.propagation: {push: 1}}\n"
         f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
@@ -207,10 +209,11 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
         assert all(scheduled.optional for scheduled in plan.schedule)
 
 
-@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED, *KEPT, *TRANSACTIONS])
+@pytest.mark.parametrize("pattern", [*GROUPS, *PUSHED, *KEPT, *TRANSACTIONS, *TIERS])
 def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
     """Shows that situations of groups are drawn where there is one, those of pushed metadata where it is pushed,
-    those of offsets kept outside Kafka where somebody keeps them, and those of transactions where there are some."""
+    those of offsets kept outside Kafka where somebody keeps them, those of transactions where there are some, and those
+    of look-ups in remote storage where there is a store."""
     nemesis = sources.from_text(f"{SMALL}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
     assert nemesis.loaded(1).document.value["chaos"] == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from actors.trace.events import ReplyPartition, RpcPark, TierSegment
+from actors.trace.events import LogStart, ReplyPartition, RpcPark, TierSegment
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -114,6 +114,25 @@ def test_an_answer_that_waited_is_about_when_it_was_asked(asked: int, offset: in
     assert trace.result("H4").status == status
     following = answers(_asked_of_three(stamped(10, 30, 20)), -1, 3)
     assert answers(following, 50, 3, 50, 0).result("H4").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("waits", "moves", "timestamp", "status"),
+    [
+        (True, True, 20, "excused"),
+        (True, False, 20, "violated"),
+        (False, True, 20, "violated"),
+        (True, True, 5, "violated"),
+    ],
+)
+def test_a_log_start_that_moves_while_a_request_waits(waits: bool, moves: bool, timestamp: int, status: str) -> None:
+    """Shows that the answer may then be a later record than the first one, which is as late as it was asked for."""
+    trace = stamped(10, 30, 20)
+    if waits:
+        trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
+    if moves:
+        trace.emit("broker-1", LogStart(TP, 1, "retention-ms", -1, 3))
+    assert answers(trace, 10, 2, timestamp, 0).result("H4").status == status
 
 
 @pytest.mark.parametrize(

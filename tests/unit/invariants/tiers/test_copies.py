@@ -141,6 +141,18 @@ def test_a_second_copy_of_the_same_records(learned: int, epoch: str, broken: boo
         assert event in finding.events
 
 
+def test_a_copy_of_a_former_leader_that_comes_late() -> None:
+    """Shows that a leader which has begun to copy goes on from where it was, whatever it learns meanwhile; and that a
+    new leader epoch begins with what is known then."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1, leader_epoch=1)
+    trace.told("known", "b", 10, 1, state=FINISHED)
+    trace.copy("c", 10, 1, 1, leader_epoch=1)
+    assert trace.result("R10").status == "held"
+    trace.copy("d", 10, 1, 1, leader_epoch=2)
+    assert trace.result("R10").status == "violated"
+
+
 @pytest.mark.parametrize("forgotten", ["deletion", "restart"])
 def test_copies_that_a_leader_knows_no_more(forgotten: str) -> None:
     """Shows that what is being deleted may be copied again, and what was learned before a restart."""

@@ -1,0 +1,164 @@
+"""R7: remote storage is asked unless all that is in it is earlier."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TypeVar
+
+import msgspec
+
+from actors.trace.events import ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment, TierTask
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, REMEMBERED
+
+TIERED = "remote.storage.enable"
+FINISHED = "COPY_SEGMENT_FINISHED"
+V = TypeVar("V")
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy that a broker knows to be finished: its last offset, of which leader epoch that is, and how late it is."""
+
+    end: int
+    epoch: int
+    max_timestamp: int
+    by: Witness
+
+
+class Known(msgspec.Struct):
+    """Of one life of a broker. copies: segment -> a finished copy. asked: connection -> the last request on it for
+    which remote storage was to be asked. decided: connection -> the last one that waits for other partitions, and the
+    latest copy when this one was decided."""
+
+    incarnation: int
+    copies: dict[str, Copy] = {}
+    asked: dict[str, int] = {}
+    decided: dict[str, tuple[int, Copy | None]] = {}
+
+
+class Consulted(State):
+    """Of one partition. tiered: whether its topic is, from its creation on. drafts: node -> whether it has the draft.
+    known: node -> what it knows."""
+
+    tiered: bool = False
+    drafts: dict[str, bool] = {}
+    known: dict[str, Known] = {}
+    profile: Profile = Profile()
+
+    def of(self, event: Stamped) -> Known:
+        """What a broker knows in this life."""
+        known = self.known.get(event.node)
+        if known is None or known.incarnation != event.incarnation:
+            known = self.known[event.node] = Known(event.incarnation)
+        return known
+
+    def is_draft(self, node: str) -> bool:
+        """Whether a broker has the proposal's draft."""
+        if node not in self.drafts:
+            self.drafts[node] = self.profile.feature(FEATURE, node) == "draft"
+        return self.drafts[node]
+
+
+class RemoteStorageIsConsulted(LogInvariant[Consulted]):
+    """An application that asks for a time does not know in which tier its record is. A broker that looks in its own log
+    alone finds a later record, or none, and the application skips all that lies between.
+
+    Example: of orders-0 broker-1 has offsets from 40 on, and the copies have those below, up to 12:05:00. For 12:01:00
+    remote storage must be asked first. For 12:07:00 Kafka asks it, too; the proposal's draft need not, as no copy is as
+    late, and must as long as it knows of no copy.
+    """
+
+    id = "R7"
+    title = "A look-up by timestamp asks remote storage, unless all that is there is known to be earlier"
+    source = "KIP-1075 (the draft's maxTimestamp); Kafka's UnifiedLog.fetchOffsetByTimestamp"
+    tested_when = "a broker finds an offset by timestamp in a partition of a tiered topic"
+    unseen = (
+        "What remote storage answers: H4 judges the offset.",
+        "Look-ups that find nothing: the log may be empty.",
+        "Topics that are made tiered after their creation.",
+    )
+    types = (TierTask, TierSegment, RpcPark, RpcReply)
+    cases = {RpcReply: (LIST_OFFSETS,)}
+
+    def initial(self, key: str, profile: Profile) -> Consulted:
+        return Consulted(key, tiered=profile.topic_setting(key, TIERED, default=False) is True, profile=profile)
+
+    def step(self, state: Consulted, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is TierTask:
+            if body.phase in ("enqueue", "reject") and body.kind == "list-offsets":
+                _remember(state.of(event).asked, body.connection, body.correlation_id)
+        elif type(body) is TierSegment:
+            if body.phase == "known":
+                self._learned(state.of(event), event, body)
+        elif type(body) is RpcPark:
+            if state.key in body.decided:
+                known = state.of(event)
+                latest = self._latest(known, event.node, mirror)
+                _remember(known.decided, body.connection, (body.correlation_id, latest))
+        elif type(body) is RpcReply and body.api == LIST_OFFSETS and state.tiered:
+            return self._answered(state, event, body, mirror)
+        return NOTHING
+
+    def _learned(self, known: Known, event: Stamped, body: TierSegment) -> None:
+        known.copies.pop(body.segment, None)
+        if body.state == FINISHED:
+            epoch = max((int(epoch) for epoch in body.epochs), default=-1)
+            _remember(known.copies, body.segment, Copy(body.end, epoch, body.max_timestamp, witness(event)))
+
+    def _latest(self, known: Known, node: str, mirror: LogMirror) -> Copy | None:
+        """The latest of the copies that are of the broker's own log, of those that it still shows if there are any;
+        None if it knows none."""
+        replica = mirror.replica(node)
+        own = [copy for copy in known.copies.values() if _is_of(copy, replica.log)]
+        shown = [copy for copy in own if copy.end >= replica.start]
+        return max(shown or own, key=lambda copy: copy.max_timestamp, default=None)
+
+    def _answered(self, state: Consulted, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:
+        known = state.of(event)
+        asked = known.asked.get(body.connection) == body.correlation_id
+        number, latest = known.decided.pop(body.connection, (-1, None))
+        for told in body.partitions:
+            if told.tp != state.key or told.error or told.offset < 0 or told.timestamp < 0:
+                continue
+            state.tested += 1
+            if asked:
+                continue
+            if number != body.correlation_id:
+                latest = self._latest(known, event.node, mirror)
+            if why := self._must_ask(state.is_draft(event.node), latest, told):
+                sentence = (
+                    f"{event.node} answered {body.src} with offset {told.offset:,} of {told.tp} for timestamp "
+                    f"{told.timestamp}, and did not ask remote storage, {why}"
+                )
+                return self.violated(state.key, sentence, None if latest is None else latest.by, event)
+        return NOTHING
+
+    def _must_ask(self, draft: bool, latest: Copy | None, told: ReplyPartition) -> str:
+        """Why it had to, "" if it had not."""
+        if not draft:
+            return "which is always asked"
+        if latest is None:
+            return "of which it knew no copy"
+        if told.timestamp > latest.max_timestamp:
+            return ""
+        return f"which has records up to timestamp {latest.max_timestamp}"
+
+
+def _remember(of: dict[str, V], name: str, what: V) -> None:
+    of.pop(name, None)
+    of[name] = what
+    if len(of) > REMEMBERED:
+        del of[next(iter(of))]
+
+
+def _is_of(copy: Copy, log: Prefix) -> bool:
+    """Whether the last record of a copy is of the same leader epoch in a log, so that all before it are the same."""
+    if copy.end >= log.end:
+        return False
+    if copy.end >= log.floor:
+        return log.batches[bisect_right(log.ends, copy.end)].epoch == copy.epoch
+    return max((epoch for epoch, first in log.floor_epochs if first <= copy.end), default=-1) == copy.epoch
