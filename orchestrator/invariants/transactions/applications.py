@@ -236,10 +236,11 @@ class Wishes(State):
         return self.begun.get(epoch, Begun())
 
     def noted(self, epoch: int) -> Begun:
-        """What is known of an epoch, to be changed; the oldest epochs are forgotten."""
-        own = self.begun.setdefault(epoch, Begun())
+        """What is known of an epoch, to be changed. Those are forgotten in which nothing has happened for longest: not
+        the least ones, since they come again after an unclean election of the transaction log."""
+        own = self.begun[epoch] = self.begun.pop(epoch, Begun())
         if len(self.begun) > REMEMBERED:
-            del self.begun[min(self.begun)]
+            del self.begun[next(iter(self.begun))]
         return own
 
 

@@ -316,6 +316,23 @@ def test_an_older_decision_that_is_read_again() -> None:
     assert trace.result("T12").status == "held"
 
 
+@pytest.mark.parametrize(("asks", "status"), [(True, "held"), (False, "violated")])
+def test_epochs_that_come_again(asks: bool, status: str) -> None:
+    """Shows that T12 knows what an application asks for in a producer epoch that is less than all those which it
+    remembers: an unclean election of the transaction log has taken these back."""
+    trace = TransactionTrace()
+    for number, epoch in enumerate((*range(20, 30), 3)):
+        trace.app_begins(number, epoch)
+        trace.state("CompleteCommit", "Ongoing", epoch)
+        if asks or epoch != 3:
+            trace.app_asks(True, number, epoch)
+        trace.decides(True, epoch + 1)
+        if asks or epoch != 3:
+            trace.app_told(True, number=number, epoch=epoch)
+        trace.completes(True, epoch + 1)
+    assert trace.result("T12").status == status
+
+
 @pytest.mark.parametrize(("led", "status"), [(0, "held"), (1, "violated")])
 def test_a_leader_that_has_been_replaced(led: int, status: str) -> None:
     """Shows that T5 does not count what a leader appends that has been replaced and does not know: a late marker of the
