@@ -22,11 +22,13 @@ from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
 FINISHED = "COPY_SEGMENT_FINISHED"
+COPIES_REMEMBERED = 1024
+"""Of a partition: a replica that is so far behind was not there for long."""
 
 
 class Starts(State):
     """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica. copies:
-    where copied segments end (exclusive), above that."""
+    where copied segments end (exclusive)."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
@@ -89,14 +91,14 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
                 state.bases.setdefault(event.node, []).append(body.new)
             elif body.reason in RETENTION:
                 self._forget_below(state, event.node, body.new)
-                state.copies = [end for end in state.copies if end > body.new]
         elif type(body) is LogLocalStart:
             self._forget_below(state, event.node, body.new)
             if body.reason in ("load", "remote"):
                 state.bases.setdefault(event.node, []).append(body.new)
         elif type(body) is TierSegment and (body.phase == "copied" or body.state == FINISHED):
-            if body.end + 1 > state.highest and body.end + 1 not in state.copies:
-                state.copies.append(body.end + 1)
+            # Where others begin long since, one that has been away, or does not know that it was replaced, may yet.
+            if body.end + 1 not in state.copies:
+                state.copies = [*state.copies, body.end + 1][-COPIES_REMEMBERED:]
         return NOTHING
 
     @staticmethod

@@ -21,7 +21,7 @@ from orchestrator.invariants.folds.fold import (
     witness,
 )
 from orchestrator.invariants.folds.routes import NODE
-from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, REMEMBERED, Timed, TimedInvariant
+from orchestrator.invariants.tiers.parked import LIST_OFFSETS, REMEMBERED, Timed, TimedInvariant
 
 SERVICE = "krift.request.service.us"
 QUEUES = {
@@ -317,14 +317,13 @@ class ReadsHoldNoHandlers(TimedInvariant[Handlers]):
     however healthy the broker's own disks are.
 
     Example: eight ListOffsets arrive at broker-1, remote storage takes 20 s to answer, and for these 20 s Fetches of
-    the followers wait in the queue: they leave the ISR.
+    the followers wait in the queue: they leave the ISR. So it was before KIP-1075.
     """
 
     id = "R5"
     title = "No request keeps its handler while remote storage is asked"
     source = "KIP-1075, motivation"
     tested_when = "a handler is done with a request that needs remote storage"
-    requires = (FEATURE,)
     exemptions = {"clock": "A fault stopped the broker, or changed its clock, while the handler had the request."}
     unseen = ("For how long requests wait in the queue: with free handlers that is the time of service.",)
     route = NODE

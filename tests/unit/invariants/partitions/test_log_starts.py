@@ -88,6 +88,17 @@ def test_segments_that_were_cut_off_are_none() -> None:
     assert (again, len(trace.result("P22").violations)) == (0, 1)
 
 
+def test_a_leader_that_does_not_know_that_it_was_replaced() -> None:
+    """Shows that a log may begin where a copy ended even if another one has begun there before."""
+    trace = committed(4)
+    trace.emit("broker-1", TierSegment(TP, "a", "copied", "COPY_SEGMENT_STARTED", 0, 1, {"0": 0}))
+    starts(trace, 2, 2)
+    starts(trace, 1, 2)
+    assert trace.result("P22").status == "held"
+    starts(trace, 3, 1)
+    assert trace.result("P22").status == "violated"
+
+
 def test_local_starts() -> None:
     """Shows that what a broker has itself begins with one of its segments, not above its high watermark; that where
     copies end the log may begin, too; and that a process that reads its log is no test."""

@@ -198,10 +198,10 @@ def test_handlers_are_free() -> None:
 
 
 def test_handlers_without_the_proposal() -> None:
-    """Shows that R5 is not promised without KIP-1075, and what needs no remote storage is no test of it."""
+    """Shows that R5 does not hold without KIP-1075, and that what needs no remote storage is no test of it."""
     off = Waiting("off")
     _handled(off, 9000, "held")
-    assert off.of("R5") == ("vacuous", 0)
+    assert off.of("R5") == ("violated", 1)
     trace = Waiting()
     _handled(trace, 0, "at-once")
     assert trace.of("R5") == ("vacuous", 0)
