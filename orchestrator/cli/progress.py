@@ -26,7 +26,9 @@ def describe(progress: Progress, title: str) -> str:
     leaders = ", ".join(f"{tp} {leader or 'none'}" for tp, leader in sorted(progress.leaders.items()))
     parts = [f"{title}: {_where(progress)}", f"faults {_list(progress.faults)}", _nodes(progress)]
     if progress.waiting_for:
-        parts.insert(1, f"waiting for {progress.waiting_for}")
+        # Of the cluster it tells what is amiss: "fenced or not registered: broker-1".
+        verb = "still" if ":" in progress.waiting_for else "waiting for"
+        parts.insert(1, f"{verb} {progress.waiting_for}")
     parts += [f"leaders {leaders or 'none'}", f"controller {progress.controller or 'none'}"]
     parts.append(f"{some(progress.events, 'event')} so far")
     return " | ".join(parts)

@@ -256,6 +256,7 @@ def _report(shown: Page, talk: Page, request: Request, done: Carried) -> None:
     if in_full or done.exit_code != 0:
         if done.directory is not None:
             talk.say(f"kept in     {done.directory}")
+            talk.say(f"a page      krift report {done.directory} --html")
         talk.say(f"again       {done.again}")
     if in_full and not request.as_json:
         shown.say()

@@ -116,8 +116,11 @@ def print_campaign(page: Page, report: Report, worst: Verdict | None = None, *, 
         page.say()
     for section in besides(report):
         _print_section(page, section)
-    tables = f"tables      {report.directory}/report.md, or on a terminal with --full"
-    _print_section(page, Section(SUM, before=[*conclusion(report), tables]))
+    more = [
+        f"tables      {report.directory}/report.md, or on a terminal with --full",
+        f"a page      krift report {report.directory} --html",
+    ]
+    _print_section(page, Section(SUM, before=[*conclusion(report), *more]))
 
 
 def _print_section(page: Page, section: Section) -> None:
@@ -227,9 +230,9 @@ def _worst(tally: InvariantTally) -> str:
 def _vacuous(report: Report, most: int | None = None) -> Section:
     """``most``: promises that are named."""
     known = NothingVacuous()
-    none = f"of {some(report.runs, 'run')} not one tested {some(len(report.vacuous), 'promise')}"
+    runs, promises = some(report.runs, "run"), some(len(report.vacuous), "promise")
     lines = [
-        f"{known.id} ({known.title}) is violated: {none}. The runs say nothing about:",
+        f"{known.id} ({known.title}) is violated: none of {runs} tested {promises}, and the runs say nothing about:",
         *(f"{name:<3}  {INVARIANTS[name].title}" for name in report.vacuous[:most]),
     ]
     if rest := report.vacuous[len(lines) - 1 :]:
@@ -305,8 +308,8 @@ def conclusion(report: Report) -> Iterator[str]:
     kept = report.kept
     equal = "with equal findings" if not kept.mismatches else f"with {len(kept.mismatches)} MISMATCHES"
     yield (
-        f"traces      {kept.failures} of failures, {kept.sample} of other runs; {kept.repeated} done again alike, "
-        f"{kept.rechecked} checked again in Spark, {equal}"
+        f"traces      {kept.failures} of failures, {kept.sample} of others; {kept.repeated} repeated, event by event "
+        f"the same; {kept.rechecked} checked again in Spark, {equal}"
     )
     yield f"outcome     {outcome(report)}"
     yield f"kept in     {report.directory}"
@@ -350,7 +353,9 @@ def _failed(report: Report) -> str:
     broken = [name for name, each in report.invariants.items() if each.violated_runs]
     if failed:
         unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
-        return f"{begin}: {failed:,} {unexpected}, in {some(len(report.signatures), 'way')}"
+        known = sum(each.runs for each in report.known.values())
+        beside = f"; {known:,} met a known finding (below)" if known else ""
+        return f"{begin}: {failed:,} {unexpected}, in {some(len(report.signatures), 'way')}{beside}"
     return (
         f"{begin}: all as expected; violated{_because_of(report)}: {', '.join(broken)}"
         if broken

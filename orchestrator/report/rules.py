@@ -62,12 +62,12 @@ def because(rule: str) -> str:
 
 
 def in_full(invariant: str, rule: str) -> str:
-    """When a rule excuses a break of this promise, without a full stop, and the rule's name in docs/invariants.md."""
+    """A rule by its name in docs/invariants.md, and when it excuses a break of this promise, without a full stop."""
     known = INVARIANTS.get(invariant)
     meaning = known.exemptions.get(rule, "") if known is not None else ""
-    return f"{meaning.rstrip('.') or because(rule)} (rule {rule})"
+    return f"rule {rule}: {meaning.rstrip('.') or because(rule)}"
 
 
 def in_short(rule: str) -> str:
     """The same where it was told in full before."""
-    return f"{because(rule)} (rule {rule})"
+    return f"rule {rule}: {because(rule)}"

@@ -16,6 +16,7 @@ CAUSES = {
     "controlled-shutdown": "a broker shuts down",
     "unclean-shutdown": "a broker comes back from an unclean shutdown",
     "config": "the configuration changed",
+    "alter-isr": "the leader asked for this ISR",
 }
 """Cause of a change of a partition, as the trace has it -> in words."""
 

@@ -162,7 +162,7 @@ def test_what_nothing_tested_is_named() -> None:
     report = report_of(summary)
     assert (report.vacuous, report.exit_code) == (["P9"], 3)
     assert "NEVER TESTED" in markdown(report)
-    assert "of 2 runs not one tested 1 promise." in markdown(report)
+    assert "none of 2 runs tested 1 promise, and the runs say nothing about:" in markdown(report)
     assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
     seen = report_of(summary_of(record(1, tallies=blind), record(2)))
     assert (seen.vacuous, seen.exit_code) == ([], 0)

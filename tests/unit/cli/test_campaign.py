@@ -57,7 +57,7 @@ def test_a_campaign_for_people(spark: NoSpark) -> None:
     assert (ended.code, spark.stopped) == (3, True)
     assert ended.err.startswith("krift 0.1.0: campaign small.yaml, 2 runs, seeds 4 to 5\n")
     assert "small.yaml     2     2         0 " in ended.out
-    assert re.search(r"^X9 \(Every .*\) is violated: of 2 runs not one tested \d+ promises\.", ended.out, re.MULTILINE)
+    assert re.search(r"^X9 \(Every .*\) is violated: none of 2 runs tested \d+ promises,", ended.out, re.MULTILINE)
     assert "\nQ4   Votes go only to candidates" in ended.out
     assert re.search(r"^and \d+ others: (\w+, )+\w+$", ended.out, re.MULTILINE)
     assert ended.out.startswith("Outcome\nUNDECIDED: ")

@@ -37,7 +37,7 @@ def test_what_it_waits_for() -> None:
     """Shows the first line of a run: before time 0 there is no time, and most nodes are still down."""
     stage = Stage(plan_of())
     assert describe(stage.conductor.progress(), "staged") == (
-        "staged: starting | waiting for fenced or not registered: broker-1, broker-2, broker-3 | faults none"
+        "staged: starting | still fenced or not registered: broker-1, broker-2, broker-3 | faults none"
         " | 0 of 8 nodes up, down 8 | leaders orders-0 none | controller none | 0 events so far"
     )
 
@@ -77,5 +77,5 @@ def test_elsewhere_than_on_a_terminal_a_line_every_few_seconds(capsys: pytest.Ca
             each.ended(expected=False)
     [printed] = capsys.readouterr().err.splitlines()
     assert printed.startswith(
-        "run 2 of 2 (0 as expected, 1 not, about 5 s left for all) | run-2: starting | waiting for "
+        "run 2 of 2 (0 as expected, 1 not, about 5 s left for all) | run-2: starting | still "
     )

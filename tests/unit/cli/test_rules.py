@@ -15,8 +15,8 @@ def test_every_rule_has_words() -> None:
 def test_words_come_before_the_name() -> None:
     """Shows a rule in full, in short, and one that nobody knows any more."""
     assert in_full("H1", "stale-leader") == (
-        "The second answer came from a leader of an older leader epoch than the first (rule stale-leader)"
+        "rule stale-leader: The second answer came from a leader of an older leader epoch than the first"
     )
-    assert in_short("stale-leader") == "a former leader answered (rule stale-leader)"
+    assert in_short("stale-leader") == "rule stale-leader: a former leader answered"
     assert because("of-old") == "of-old"
     assert in_full("of-old", "stale-leader") == in_short("stale-leader")

@@ -309,8 +309,8 @@ def test_what_gave_way_has_its_evidence(capsys: pytest.CaptureFixture[str]) -> N
     begin = lines.index("C1 was excused (tested once): Stays")
     assert lines[begin + 1] == "  broker-1 lacks it"
     events = "      2 times, first at 7.010 s, in the events broker-1/0/9; "
-    assert lines[begin + 2].startswith(f"{events}Power losses or wiped disks removed the record")
-    assert lines[begin + 6] == f"{events}disks lost more than replication can replace (rule loss-budget)"
+    assert lines[begin + 2].startswith(f"{events}rule loss-budget: Power losses or wiped disks removed the record")
+    assert lines[begin + 6] == f"{events}rule loss-budget: disks lost more than replication can replace"
     assert "           (3 lesser events left out)" in lines
     assert "2 promises excused (2 of them above) (--full lists them)" in lines
     violated = msgspec.structs.replace(verdict, outcome="violated")
