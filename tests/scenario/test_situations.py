@@ -82,6 +82,8 @@ GIVEN_AWAY = {
     "slow-lookups": ("tiers", "lookup-outlives-leadership"),
 }
 """Pattern of transactions or tiers -> a nemesis that has a weight for it, and a defect that shows only in it."""
+BEGIN_WITH = {"late-batch": 6}
+"""Pattern -> the seed to try first: a run before it has a consumer that spins, and two million events."""
 
 
 @pytest.mark.parametrize("pattern", NEMESES)
@@ -114,7 +116,7 @@ def test_a_situation_gives_a_defect_away(pattern: str) -> None:
     settings = dict(each.removeprefix("features.").split("=") for each in DEFECTS[defect].settings)
     others = {"features": {feature: {value: 1.0} for feature, value in settings.items()}} if settings else {}
     loaded = drawing(name, pattern, **others)
-    for seed in SEEDS:
+    for seed in sorted(SEEDS, key=lambda seed: seed != BEGIN_WITH.get(pattern)):
         plan = resolve(loaded.drawn(seed), "", seed, (), (defect,))
         verdict = run_in_sim(plan, stop_at=meant, only=[meant]).verdict
         if any(each.violated for each in verdict.invariants):
