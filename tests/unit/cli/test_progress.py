@@ -76,6 +76,4 @@ def test_elsewhere_than_on_a_terminal_a_line_every_few_seconds(capsys: pytest.Ca
                 each.show(stage.conductor)
             each.ended(expected=False)
     [printed] = capsys.readouterr().err.splitlines()
-    assert printed.startswith(
-        "run 2 of 2 (0 as expected, 1 not, about 5 s left for all) | run-2: starting | still "
-    )
+    assert printed.startswith("run 2 of 2 (0 as expected, 1 not, about 5 s left for all) | run-2: starting | still ")
