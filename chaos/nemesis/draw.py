@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-from actors.features import KIP_232
+from actors.features import FEATURES, KIP_232, TRANSACTION_VERSION
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.base import Fault
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
@@ -37,6 +37,7 @@ from chaos.nemesis.workload import (
     client_names,
     keepers_of,
     members_of,
+    share_id,
     tell_topics_apart,
     topics_of,
     transactional_ids_of,
@@ -52,7 +53,7 @@ OF_TIERS = ("remote.", "rlmm.", "log.remote.", "log.local.")
 """And without tiered storage."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATE_PATTERNS = frozenset({*GROUPS, *METADATA})
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind"})
 LATE_FAULTS = kinds_of(TopicAction)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
@@ -74,6 +75,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     changing = features.get(KRAFT_VERSION_FEATURE) == "1"
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    share_id(nemesis, seed, workload, features.get(TRANSACTION_VERSION, FEATURES[TRANSACTION_VERSION].default))
     members = members_of(workload)
     config = _config_for(config, timers, members, transactional_ids_of(workload))
     tiered = pick(stream(nemesis.name, seed, "tiers"), nemesis.shape.remote_store) == "yes"

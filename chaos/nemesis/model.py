@@ -151,9 +151,9 @@ class Workload(Model):
     may be silent for longer than they may take to join. ``transactional``: whether a producer sends in transactions;
     ``records``, ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays
     in some for longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out;
-    ``transfers``: whether they are transfers. ``processors``: members of a group that copies the topic, each record
-    with the positions in one transaction; ``returns``: whether as many of another group copy that back, round and
-    round."""
+    ``transfers``: whether they are transfers; ``namesakes``: whether all these producers have one transactional id, so
+    that each fences the others. ``processors``: members of a group that copies the topic, each record with the
+    positions in one transaction; ``returns``: whether as many of another group copy that back, round and round."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -183,6 +183,7 @@ class Workload(Model):
     stays: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     lingers: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     transfers: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    namesakes: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     processors: Counts = {0: 1}
     returns: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
 

@@ -139,9 +139,10 @@ def _producer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers,
     wanted = parse_rate(pick(draw, kinds.rate))
     # As many records as a run may have, over all producers and all of its time.
     most = RECORDS_MAX * 1_000_000 / (chaos_us + AROUND_US) / producers
+    rate = f"{max(1, int(min(wanted, most)))}/s" if wanted >= 1 else f"{round(wanted * 60)}/m"
     producer: Part = {
         "topic": topic,
-        "rate": f"{max(1, int(min(wanted, most)))}/s",
+        "rate": rate,
         **ACKS[pick(draw, kinds.acks)],
         "versions": client_versions(draw, nemesis, Api.Produce, Api.Metadata, Api.InitProducerId),
         "config": config,
@@ -185,6 +186,18 @@ def _in_transactions(draw: random.Random, nemesis: Nemesis, client: Part) -> Non
         }
 
 
+def share_id(nemesis: Nemesis, seed: int, workload: list[Part], version: str) -> None:
+    """Give all producers with transactions the transactional id of the first of them, which is its name, if that is
+    drawn. With transaction.version 2 two of them may never let one another begin: who is fenced goes on in the next
+    epoch."""
+    producers = [entry for entry in workload if "transactional" in entry.get("producer", {})]
+    wanted = pick(stream(nemesis.name, seed, "workload/namesakes"), nemesis.workload.namesakes) == "yes"
+    if wanted and version != "2" and len(producers) > 1:
+        first = transactional_ids_of(workload)[0]
+        for entry in producers:
+            entry["producer"]["config"]["transactional.id"] = first
+
+
 def topics_of(workload: list[Part], topic: str) -> list[str]:
     """The topics that clients need: ``topic``, and that of its copies if some client makes them."""
     copies = any("copy-to" in client for entry in workload for client in entry.values())
@@ -192,9 +205,10 @@ def topics_of(workload: list[Part], topic: str) -> list[str]:
 
 
 def transactional_ids_of(workload: list[Part]) -> list[str]:
-    """The transactional ids that producers and processors will have: their names."""
+    """The transactional ids that producers and processors will have, each once: their names, if no other is given."""
     named = zip(client_names(workload), workload, strict=True)
-    return [name for name, entry in named if any("transactional" in client for client in entry.values())]
+    clients = [(name, client) for name, entry in named for client in entry.values() if "transactional" in client]
+    return list(dict.fromkeys(client["config"].get("transactional.id", name) for name, client in clients))
 
 
 def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> tuple[list[Part], bool]:

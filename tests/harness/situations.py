@@ -52,7 +52,8 @@ class Situations:
         """What happened, and to whom -> when last."""
         self._led: dict[tuple[str, str, int], tuple[int, int]] = {}
         """Log, node, incarnation -> epoch that it led, and that others have led in since."""
-        self._isr: dict[str, int] = {}
+        self._members: dict[str, list[int]] = {}
+        """Topic partition -> its ISR, as it was changed last."""
         self._written: dict[int, int] = {}
         """Offset of a change of a topic partition that no broker has heard of -> when it was written."""
         self._changes: dict[str, tuple[int, ...]] = {}
@@ -172,7 +173,7 @@ class Situations:
     def _on_change(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, PartChange)
-        self._isr[body.tp] = len(body.isr)
+        self._members[body.tp] = body.isr
         self._written[body.offset] = event.wall
         self._changes[body.tp] = (*self._changes.get(body.tp, ())[-1:], event.wall)
         if body.cause == "unclean":
@@ -233,6 +234,7 @@ class Situations:
             self._saw("late-fetch")
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)
+        self._note("fetched", f"{body.tp}/{body.follower}", event)
 
     def _on_image(self, event: Stamped) -> None:
         body = event.body
@@ -246,8 +248,11 @@ class Situations:
         assert isinstance(body, IsrPropose)
         if body.outcome == KafkaError.INELIGIBLE_REPLICA.name:
             self._saw("asks-late")
-        if body.outcome == "proposed" and len(body.isr) > self._isr.get(body.tp, 0):
+        if body.outcome == "proposed" and len(body.isr) > len(self._members.get(body.tp, ())):
             self._note("grows", "", event)
+        gone = [each for each in self._members.get(body.tp, ()) if each not in body.isr]
+        if any(self._within("fetched", f"{body.tp}/{each}", event, 450) for each in gone):
+            self._saw("keeps-behind")
 
     # ---- requests ------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ NEMESES = {
     "fetches-on": "isr",
     "late-fetch": "isr",
     "late-push": "replication",
+    "keeps-behind": "isr",
     "again-in-recovery": "isr",
     "again-in-truncation": "isr",
     "again-in-rejoin": "isr",
@@ -72,6 +73,7 @@ OTHERS = {
 GIVEN_AWAY = {
     "late-end": ("transactions", "older-end-taken"),
     "late-markers": ("transactions", "markers-counted-unanswered"),
+    "markers-twice": ("transactions", "late-marker-taken"),
     "decided-and-gone": ("transactions", "markers-not-resumed"),
     "taken-over": ("transactions", "timeouts-forgotten-at-load"),
     "markers-of-former": ("transactions", "former-coordinators-marker-taken"),

@@ -121,6 +121,17 @@ def late_fetch(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, slow, lasting(scene, 700_000, 1_500_000)), gone]
 
 
+def keeps_behind(scene: Scene, at_us: int) -> list[Part]:
+    """A follower fetches all the while, and gets less than its leader appends: what it is sent is under way for so long
+    that it is never at the end, where a Fetch has room for little (``replica.fetch.max.bytes``)."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
+    by = scene.duration(lasting(scene, 100_000, 400_000))
+    slow: Part = {"delay": {"from": [leader], "to": [scene.follower()], "apis": ["Fetch"], "by": by}}
+    return [entry(scene, at_us, slow, scene.chaos_us)]
+
+
 def late_push(scene: Scene, at_us: int) -> list[Part]:
     """Where the controller pushes metadata to brokers (``metadata.propagation: push``), what it pushes comes late, in
     another order at each of them, while leaders change."""
@@ -143,5 +154,6 @@ REPLICAS: dict[str, Pattern] = {
     "fetches-on": fetches_on,
     "late-fetch": late_fetch,
     "late-push": late_push,
+    "keeps-behind": keeps_behind,
 }
 """Name, as in a nemesis file -> pattern."""

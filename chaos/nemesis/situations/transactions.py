@@ -36,14 +36,22 @@ def late_end(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def markers_twice(scene: Scene, at_us: int) -> list[Part]:
+    """Markers take longer than their coordinator waits for the answer, and its second attempt does not: the first ones
+    arrive when the next transaction is open."""
+    found, at_us = list[Part](), early(at_us)
+    for _ in range(3):
+        _, coordinator = _coordinated(scene)
+        late = _slow(scene, coordinator, "WriteTxnMarkers", 2_050_000, 3_000_000)
+        found.append(entry(scene, at_us, late, lasting(scene, 300_000, 900_000)))
+        at_us = later(scene, at_us, 3_000_000, 4_500_000)
+    return found
+
+
 def late_markers(scene: Scene, at_us: int) -> list[Part]:
     """Markers are under way for long, and meanwhile leadership moves, and perhaps back again: they arrive at a broker
-    that no longer leads, that is dead, or that has them from a second attempt."""
-    _, coordinator = _coordinated(scene)
+    that no longer leads, or that is dead."""
     at_us = early(at_us)
-    if scene.draw.random() < 0.3:
-        late = _late(scene, coordinator, "WriteTxnMarkers", 1_500_000, 4_000_000)
-        return [entry(scene, at_us, late, lasting(scene, 200_000, 1_000_000))]
     # From whoever coordinates by then: a leader that goes may have been the coordinator.
     lasts = lasting(scene, 4_000_000, 9_000_000)
     slow = [_late(scene, broker, "WriteTxnMarkers", 300_000, 1_500_000) for broker in scene.cast.brokers]
@@ -180,6 +188,7 @@ OF_PROCESSORS: dict[str, Pattern] = {"open-positions": open_positions}
 
 TRANSACTIONS: dict[str, Pattern] = {
     "late-end": late_end,
+    "markers-twice": markers_twice,
     "late-markers": late_markers,
     "decided-and-gone": decided_and_gone,
     "taken-over": taken_over,
