@@ -34,7 +34,10 @@ TOGETHER = 500
     help="Perfetto's trace events; ShiViz's log with vector clocks; Jepsen's history of operations.",
 )
 @click.option(
-    "--to", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to; stdout if not given."
+    "--to",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The file to write; stdout if not given.",
 )
 @runs_option
 def command(run: str, form: str, to: Path | None, out: Path) -> int:

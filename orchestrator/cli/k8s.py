@@ -21,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 @click.group("k8s", no_args_is_help=True)
 def command() -> None:
-    """What Kubernetes needs to know of a scenario. docs/kubernetes.md leads from an empty cluster to a verdict."""
+    """Write the faults of a scenario for Kubernetes. docs/kubernetes.md leads from an empty cluster to a verdict."""
 
 
 @command.command("chaos")

@@ -315,7 +315,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     """
 
     id = "L13"
-    title = "Retries lead to something useful: no node only fails for long"
+    title = "Retries succeed in the end: no node gets only failures for long"
     source = "KAFKA-17190"
     tested_when = "a useful event follows a failed request, in a window"
     route = NODE

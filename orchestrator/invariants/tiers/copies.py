@@ -209,7 +209,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     """
 
     id = "R12"
-    title = "A copy is whole when it is told to be finished, and one that broke off is deleted"
+    title = "A copy is whole when it is reported as finished, and one that broke off is deleted"
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
         "a copy is told to be finished or deleted, or is given up; or what was stored of one that broke off goes, in a "

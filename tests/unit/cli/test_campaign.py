@@ -63,6 +63,7 @@ def test_a_campaign_for_people(spark: NoSpark) -> None:
     assert ended.out.startswith("Outcome\nUNDECIDED: ")
     assert "runs        2 (seeds 4-5): 2 as expected" in ended.out
     assert "outcome     UNDECIDED" in ended.out
+    assert re.search(r"^a page      krift report runs/campaign-small\S* --html$", ended.out, re.MULTILINE)
     assert "Column tested: " not in ended.out
     directory = open_campaign_dir(Path("runs"), "latest")
     full = krift("campaign", "small.yaml", "--seeds", "4-5", "--full")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def test_0_what_is_expected_happened(tmp_path: Path) -> None:
     [verdict] = verdicts(ended)
     assert (ended.code, verdict.outcome, verdict.expected) == (0, "held", True)
     assert ended.err.startswith("krift 0.1.0: small: Nothing is broken.\n")
+    assert re.search(r"^a page      krift report \S*small-sim-seed\S* --html$", ended.err, re.MULTILINE)
     latest = tmp_path / "runs" / "latest"
     for command in (["report"], ["check", "--engine", "in-process"]):
         again = krift(command[0], latest, *command[1:], "--json")

@@ -72,6 +72,7 @@ def test_a_page_shows_what_was_excused() -> None:
     text = Texts(html).text
     evidence = "broker-3 lacks it once, first at 7.010 s; orders-0; proved by broker-3/0/9"
     assert f"{evidence}; rule unclean-election: An unclean election" in text
+    assert text.index("Again:") < text.index("What happened")
     assert text.index("P4 excused") < text.index("P1 held")
     assert "7.010 MISSING from now on" in text
     assert "(3 lesser events left out)" in text
