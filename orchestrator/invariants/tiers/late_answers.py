@@ -51,6 +51,7 @@ class LateAnswersKeepTheLimit(LogInvariant[Asked]):
     requires = (FEATURE,)
     types = (RpcPark, RpcReply)
     cases = {RpcReply: (LIST_OFFSETS,)}
+    unseen = ("Whether an earlier record would have been right, or nothing would: H4 compares with the log.",)
 
     def initial(self, key: str, profile: Profile) -> Asked:
         return Asked(key, kip_207=profile.feature(KIP_207) not in ("", "off"))

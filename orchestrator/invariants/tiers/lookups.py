@@ -130,6 +130,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
     requires = (FEATURE,)
     types = (RpcPark, RpcReply, TierTask, MetaImage, NodeUp, NodeDown)
     cases = {RpcReply: (LIST_OFFSETS,)}
+    unseen = ("How long a request was in the broker's queue before it began to wait: its time counts from then on.",)
     exemptions = {"clock": "A fault stopped the broker or changed its clock while the request waited."}
 
     @property
