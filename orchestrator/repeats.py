@@ -121,9 +121,9 @@ class _Helper:
             self._to.flush()
             answer = pickle.load(self._of)
         except (EOFError, BrokenPipeError):
-            raise RunError(f"no run can be done again: the process for it ended with {self._process.wait()}") from None
+            raise RunError(f"no run can be repeated: the process for it ended with {self._process.wait()}") from None
         if isinstance(answer, str):
-            raise RunError(f"the run could not be done again: {answer}")
+            raise RunError(f"the run could not be repeated: {answer}")
         hashed, repeated = answer
         assert hashed != hash(WORD), "a repetition among the same hashes shows nothing"
         assert isinstance(repeated, Repeat)

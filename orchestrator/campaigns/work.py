@@ -52,7 +52,7 @@ def carry_out(order: SimOrder, code: str = "", observe: Callable[[Plan], Observe
     What else goes wrong is a record, too: one run that Krift stumbles over does not end thousands.
     """
     if code and code != code_id():
-        raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
+        raise RunError(f"an executor has a different version of Krift than the driver: {code_id()}, not {code}")
     began, coverage = time.perf_counter(), Coverage()
     try:
         plan = order.plan()

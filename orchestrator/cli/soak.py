@@ -43,8 +43,8 @@ class SoakGroup(click.Group):
 def command() -> None:
     """Run one cluster under faults for hours or days, and check it while it goes on.
 
-    krift soak SCENARIO begins a soak (its options: krift soak start --help), krift soak status shows where one stands,
-    krift soak resume goes on with one whose driver was killed.
+    krift soak SCENARIO begins a soak (its options: krift soak start --help), krift soak status shows the status of one,
+    krift soak resume continues one whose driver was killed.
     """
 
 
@@ -89,7 +89,7 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     help="live: Ray actors that speak gRPC; sim: virtual time, in this process.",
 )
 @click.option("--seed", type=click.IntRange(0, MAX_SEED), default=1, show_default=True, help="Seed of all draws.")
-@click.option("--variant", default="", metavar="NAME", help="This variant of the scenario.")
+@click.option("--variant", default="", metavar="NAME", help="Variant of the scenario; needed if it has variants.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a value, as of krift run.")
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug; may be repeated.")
 @click.option(
@@ -104,14 +104,14 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["continue", "stop"]),
     default="continue",
     show_default=True,
-    help="What to do when a promise is broken, known findings about Kafka apart; its evidence is kept in any case.",
+    help="What to do when a promise is broken, except for known findings about Kafka; the evidence is always kept.",
 )
 @click.option(
     "--keep",
     callback=_duration(180_000_000),
     default="10m",
     show_default=True,
-    help="How far back checked events stay on disk; evidence stays for good.",
+    help="How long checked events stay on disk; evidence is never deleted.",
 )
 @click.option(
     "--retention",
@@ -125,7 +125,7 @@ def _showing(function: Callable[..., Any]) -> Callable[..., Any]:
     callback=_duration(1_000_000),
     default="60s",
     show_default=True,
-    help="How often what the checks know is put aside.",
+    help="How often the state of the checks is saved.",
 )
 @where_options
 @runs_option
@@ -193,7 +193,7 @@ def start(
 @runs_option
 @_showing
 def resume(soak: str, out: Path, metrics: str | None, as_json: bool, quiet: bool) -> int:
-    """Go on with SOAK (a directory, a name under --out, or "latest"), whose driver was killed or interrupted."""
+    """Continue SOAK (a directory, a name under --out, or "latest"), whose driver was killed or interrupted."""
     found = open_soak(out, soak)
     asked = resumable(found)
     place = None if metrics is None else parse_place(metrics)

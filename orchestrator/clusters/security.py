@@ -36,7 +36,7 @@ def tls_for(asked: str | None, hosts: Iterable[str], insecure: bool) -> str:
     Raises RunError if they are asked to talk in the clear over a network, without ``insecure``."""
     others = [host for host in hosts if not is_loopback(host)]
     if asked == IN_THE_CLEAR and others and not insecure:
-        raise RunError(f"nodes on {others[0]} would talk in the clear with whoever reaches them; --insecure allows it")
+        raise RunError(f"nodes on {others[0]} would talk unencrypted, with any caller; --insecure allows it")
     return asked or (MADE_FOR_THE_RUN if others else IN_THE_CLEAR)
 
 

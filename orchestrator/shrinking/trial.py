@@ -65,7 +65,7 @@ def one_by_one(failure: Failure, documents: Sequence[Candidate]) -> Iterator[Sho
 def _numbered(failure: Failure, code: str, piece: tuple[int, dict[str, Any]]) -> tuple[int, Shown | None]:
     number, document = piece
     if code != code_id():
-        raise RunError(f"an executor has another Krift than the driver: {code_id()}, not {code}")
+        raise RunError(f"an executor has a different version of Krift than the driver: {code_id()}, not {code}")
     return number, attempt(failure, document)
 
 

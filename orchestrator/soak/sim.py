@@ -83,7 +83,7 @@ class SimSoak:
         with Interrupts(self._halt) as interrupts:
             result = world.run(_NEVER_US)
         if self._repeating:
-            raise RunError("it ended before its checkpoint when it was repeated, so it is another one")
+            raise RunError("the repeated soak ended before the checkpoint, so it is a different soak")
         results = self._engine.results()
         self._store.flush()
         for found in list(self._pending):

@@ -83,11 +83,11 @@ def test_an_order_of_hashes_is_seen() -> None:
 def test_what_cannot_be_done_again_is_told() -> None:
     """Shows a scenario that is none, and a process that dies while it is asked."""
     helper = repeats._Helper("1")
-    with pytest.raises(RunError, match="could not be done again: InputError"):
+    with pytest.raises(RunError, match="could not be repeated: InputError"):
         helper.ask(repeats.Order("nonsense", "again"))
     helper._process.kill()
     helper._process.wait()
-    with pytest.raises(RunError, match="no run can be done again: the process for it ended with -9"):
+    with pytest.raises(RunError, match="no run can be repeated: the process for it ended with -9"):
         helper.ask(repeats.Order(plan().yaml(), "again"))
     helper.close()
 

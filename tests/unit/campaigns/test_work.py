@@ -20,7 +20,7 @@ ORDER = SimOrder("small.yaml", seed=3, text=SCENARIO)
 
 def test_another_krift_is_refused() -> None:
     """Shows that runs of two codes are not mixed: an executor whose Krift is not the driver's does none."""
-    with pytest.raises(RunError, match="another Krift than the driver"):
+    with pytest.raises(RunError, match="a different version of Krift than the driver"):
         carry_out(ORDER, "0.0.1-0123456789abcdef")
 
 

@@ -27,7 +27,7 @@ def test_tls_is_on_where_a_network_lies_between_nodes() -> None:
     assert [tls_for("/secrets", hosts, False) for hosts in (here, others)] == ["/secrets", "/secrets"]
     assert tls_for("off", here, False) == "off"
     assert tls_for("off", others, True) == "off"
-    with pytest.raises(RunError, match=r"nodes on 10\.0\.0\.2 would talk in the clear .* --insecure"):
+    with pytest.raises(RunError, match=r"nodes on 10\.0\.0\.2 would talk unencrypted.* --insecure"):
         tls_for("off", others, False)
 
 
