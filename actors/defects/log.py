@@ -34,6 +34,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "Retention moves the log start one batch too far.",
         nemesis="retention",
     ),
+    Defect(
+        "anew-keeps-watermark",
+        "actors.log",
+        "P22",
+        "A log that begins anew keeps its high watermark.",
+        nemesis="retention",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",

@@ -387,7 +387,8 @@ class ReplicaLog(LogContent):
         for file in old:
             files.delete(step, file)
         self._add_segment(step, files, base)
-        self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
+        if "anew-keeps-watermark" not in step.defects:
+            self.set_high_watermark(step, "follower", leader_epoch, base.offset, [])
 
     def delete(self, step: Step, files: Files) -> None:
         """Remove its files."""

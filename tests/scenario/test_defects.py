@@ -134,6 +134,7 @@ PROOFS: dict[str, Proof] = {
     "diverging-out-of-range": Proof("two-tails", r"with last epoch 0, out of range; right is epoch 0 up to [\d,]+"),
     "retention-past-watermark": Proof("retention", r"began its log of \w+-\d at \d+, above its high watermark \d+"),
     "retention-within-segment": Proof("retention", r"began its log of \w+-\d at \d+, within a segment"),
+    "anew-keeps-watermark": Proof("retention", r"which began anew at \d+, above its high watermark \d+"),
     "start-out-of-range": Proof("retention", r"called (\d+) out of range, while its log began at \1 and ended at"),
     "copies-uncommitted": Proof("tiers", r"copies orders-0 from \d+ to \d+, with the high watermark at \d+"),
     "copies-newest-first": Proof("tiers", r"copies \w+-0 from \d+ to \d+: nothing between \d+ and that was copied"),

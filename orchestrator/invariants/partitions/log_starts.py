@@ -7,6 +7,7 @@ import msgspec
 from actors.node.errors import KafkaError
 from actors.trace.events import (
     FetchTold,
+    LogAppend,
     LogLocalStart,
     LogRoll,
     LogStart,
@@ -28,11 +29,12 @@ COPIES_REMEMBERED = 1024
 
 class Starts(State):
     """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica. copies:
-    where copied segments end (exclusive)."""
+    where copied segments end (exclusive). anew: broker -> where its log began anew, until it is appended to."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
     copies: list[int] = []
+    anew: dict[str, tuple[int, Witness]] = {}
 
     def is_segment_end(self, node: str, offset: int) -> bool:
         """Whether a segment of a broker, or one that was copied, ends there: what is below may go as a whole."""
@@ -54,9 +56,11 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         "No log begins above its own high watermark; retention drops whole segments, and a follower goes by its leader"
     )
     source = "KIP-107; Kafka's UnifiedLog.deletableSegments, maybeIncrementLogStartOffset"
-    tested_when = "the start of a data log, or of a broker's part of it, moves up, other than by a log that begins anew"
+    tested_when = (
+        "the start of a data log, or of a broker's part of it, moves up, or a log that began anew gets its first batch"
+    )
     types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
-    before_types = (LogStart, LogLocalStart, LogTrunc)
+    before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
     unseen = (
         "segments that go before their time, or too many of them: the trace has no sizes, and clocks of its own",
         "what the checkpoint of a log start says after a restart: P12 judges what is recovered",
@@ -67,6 +71,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     def before(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is LogAppend:
+            return self._continued(state, event, mirror) if event.node in state.anew else NOTHING
         if type(body) is LogTrunc:
             state.bases[event.node] = [base for base in state.bases.get(event.node, []) if base <= body.to]
             return NOTHING
@@ -87,6 +93,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             state.bases.setdefault(event.node, []).append(body.base)
         elif type(body) is LogStart:
             state.highest = max(state.highest, body.new)
+            state.anew.pop(event.node, None)
+            if body.reason in ANEW:
+                state.anew[event.node] = (body.new, witness(event))
             if body.reason in ANEW or body.reason == "load":
                 state.bases.setdefault(event.node, []).append(body.new)
             elif body.reason in RETENTION:
@@ -100,6 +109,19 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             if body.end + 1 not in state.copies:
                 state.copies = [*state.copies, body.end + 1][-COPIES_REMEMBERED:]
         return NOTHING
+
+    def _continued(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
+        """A log that began anew began with its high watermark there: nobody else could say what is committed below."""
+        start, by = state.anew.pop(event.node)
+        state.tested += 1
+        watermark = mirror.replica(event.node).high_watermark
+        if watermark >= start:
+            return NOTHING
+        sentence = (
+            f"{event.node} appended to its log of {state.key}, which began anew at {start:,}, above its high watermark "
+            f"{watermark:,}"
+        )
+        return self.violated(state.key, sentence, by, event)
 
     @staticmethod
     def _forget_below(state: Starts, node: str, offset: int) -> None:

@@ -76,6 +76,20 @@ def test_reasons_of_a_log_start(reason: str, says: str) -> None:
     assert "".join(finding.sentence for finding in result.violations).endswith(says)
 
 
+@pytest.mark.parametrize(("watermark", "status"), [(4, "held"), (3, "violated")])
+def test_a_log_that_begins_anew(watermark: int, status: str) -> None:
+    """Shows that it begins with its high watermark where it begins, before anything is appended to it."""
+    trace = committed(4)
+    trace.truncate("broker-3", 1)
+    starts(trace, 3, 4, "out-of-range")
+    trace.high_watermark("broker-3", watermark, role="follower")
+    for broker in (1, 2):
+        trace.append(f"broker-{broker}", "producer-1:4", role="leader" if broker == 1 else "follower")
+    trace.append("broker-3", "producer-1:4", role="follower", hole=3)
+    result = trace.result("P22")
+    assert (result.status, result.tested) == (status, 1)
+
+
 def test_segments_that_were_cut_off_are_none() -> None:
     """Shows that a segment is forgotten with what was cut off, and known again if it is begun again."""
     trace = committed(4)
