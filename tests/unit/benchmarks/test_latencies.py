@@ -1,0 +1,45 @@
+"""The tables and pictures of how long requests take while the remote store is slow."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from benchmarks.latencies import Latencies, Request, measured, picture, table
+from chaos.scenario.resolve import resolve
+from chaos.sources import find
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def _latencies(*requests: Request) -> Latencies:
+    found = Latencies(resolve(find("kip-1075").loaded(None), "off"))
+    found.requests = list(requests)
+    found.slow = [("start", 1000), ("stop", 3000)]
+    return found
+
+
+def test_a_table_has_the_requests_of_all_runs() -> None:
+    """Shows quantiles and time-outs over two runs, and that an API without requests has no line."""
+    one = _latencies(Request("Produce", 0, 2, False), Request("ListOffsets", 5, 30_000, True))
+    other = _latencies(Request("Produce", 9, 4000, False))
+    assert table({"off": [one, other]}).splitlines()[2:] == [
+        "| off | Produce | 2 | 2 ms | 4,000 ms | 4,000 ms | 0 |",
+        "| off | ListOffsets | 1 | 30,000 ms | 30,000 ms | 30,000 ms | 1 |",
+    ]
+
+
+def test_a_picture_has_a_column_for_each_variant() -> None:
+    """Shows a legal SVG: for each variant and API a line, on a ground where the store was slow."""
+    run = _latencies(*(Request(api, ms, 5, False) for api in ("Produce", "Fetch", "ListOffsets") for ms in (0, 4000)))
+    root = ElementTree.fromstring(picture("kip-1075", {"off": run, "kafka": run}))
+    kinds = [each.get("class") for each in root]
+    assert (kinds.count("line"), kinds.count("slow"), kinds.count("frame")) == (6, 6, 6)
+    lines = [each.get("points") for each in root.iter(f"{SVG}polyline")]
+    assert all(len(points.split()) == 2 for points in lines if points)
+
+
+def test_the_incident_is_measured() -> None:
+    """Shows that Produce takes seconds where handlers wait for the remote store."""
+    found = measured("kip-1075", "off", 7, ())
+    assert [phase for phase, _ in found.slow] == ["start", "stop"]
+    assert max(each.took_ms for each in found.requests if each.api == "Produce") > 3000
