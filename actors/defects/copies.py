@@ -81,7 +81,7 @@ COPY_DEFECTS: tuple[Defect, ...] = (
     Defect(
         "follower-forgets-epochs",
         "actors.broker",
-        "H4",
+        "R11",
         "A follower that begins behind a copy does not take over the leader epochs from before.",
         nemesis="tiers",
     ),
@@ -90,6 +90,14 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "actors.broker",
         "P22",
         "A follower that begins behind a copy begins its log there, too.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "log-start-unfound",
+        WHERE,
+        "R11",
+        "A new leader does not look where the log begins in remote storage.",
+        "KAFKA-15351",
         nemesis="tiers",
     ),
 )

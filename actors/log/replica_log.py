@@ -32,7 +32,7 @@ from krift.v1.records import RecordBatch
 
 ReplicaRole = Literal["leader", "follower"]
 StartReason = Literal[
-    "retention-ms", "retention-bytes", "delete-records", "leader", "out-of-range", "truncation", "load"
+    "retention-ms", "retention-bytes", "delete-records", "leader", "remote", "out-of-range", "truncation", "load"
 ]
 LocalStartReason = Literal["retention-ms", "retention-bytes", "load"]
 TruncationReason = Literal["diverge", "high-watermark", "out-of-range", "recovery", "last-stable-offset"]

@@ -62,7 +62,8 @@ class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
 
     Of the metadata log: snapshot: a snapshot that ends there took the place of the whole log, which is empty now;
     retention: what a snapshot that ends there stands for was dropped. Of other logs: retention-ms, retention-bytes:
-    segments were too old, or too many; delete-records: a client asked for it; leader: so does the leader's;
+    segments were too old, or too many; delete-records: a client asked for it; leader: so does the leader's; remote: a
+    new leader of a tiered log has looked where it begins in remote storage, be it where it did;
     out-of-range, truncation: it is empty now, as the leader's log begins behind its end, or parts from it before its
     beginning; load: where a process that starts has it, unless that is 0.
 
@@ -78,6 +79,7 @@ class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
         "retention-bytes",
         "delete-records",
         "leader",
+        "remote",
         "out-of-range",
         "truncation",
         "load",

@@ -133,6 +133,7 @@ from orchestrator.invariants.quorum.votes import VotesFollowTheRule
 from orchestrator.invariants.tiers.consulted import RemoteStorageIsConsulted
 from orchestrator.invariants.tiers.copies import CopiesMakeOneLog, HalfCopiesGoAway
 from orchestrator.invariants.tiers.late_answers import LateAnswersKeepTheLimit
+from orchestrator.invariants.tiers.log_starts import TieredLogsBeginWhereTheirRecordsDo
 from orchestrator.invariants.tiers.lookups import DeadlinesBind, LeavingTheLeaderEndsTheWait, OneAnswerPerQuestion
 from orchestrator.invariants.tiers.readers import (
     AFullQueueIsAnError,
@@ -213,6 +214,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         RemoteStorageIsConsulted(),
         LateAnswersKeepTheLimit(),
         EarliestIsTruthful(),
+        TieredLogsBeginWhereTheirRecordsDo(),
         CommittedLatestIsStable(),
         TruncationIsSignalled(),
         NoSpuriousReset(),

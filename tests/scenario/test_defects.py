@@ -185,8 +185,9 @@ PROOFS: dict[str, Proof] = {
         "behind", r"has orders-0 only from \d+ on, while its log begins at 0, and what is"
     ),
     "moved-unsaid": Proof("behind", r"with last epoch 0, out of range; right is moved to remote storage"),
-    "follower-forgets-epochs": Proof("behind", r"broker-2 answered ListOffsets for timestamp \d+ of orders-0 with"),
+    "follower-forgets-epochs": Proof("behind", r"began its part of orders-0 at \d+, and does not know leader epoch 0"),
     "follower-forgets-log-start": Proof("behind", r"began its part of the log of orders-0 at \d+, and all of it at"),
+    "log-start-unfound": Proof("forgets", r"the log of broker-1, leader of epoch \d of orders-0, begins at 0; it has"),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
         "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"

@@ -79,7 +79,10 @@ class CopyTask(msgspec.Struct):
         cache = turn.readers.segments_of(partition)
         if self.copied is None:
             start = min(find_log_start_offset(cache, log), log.high_watermark)
-            log.increment_start_offset(turn.step, start, "leader")
+            if "log-start-unfound" in turn.step.defects:
+                start = log.start_offset
+            if not log.increment_start_offset(turn.step, start, "remote"):
+                log.record_start(turn.step, "remote")
             self.copied = find_highest_remote_offset(cache, log)
             if "copies-again-from-start" in turn.step.defects:
                 self.copied = -1

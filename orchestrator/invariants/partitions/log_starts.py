@@ -77,7 +77,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             state.bases[event.node] = [base for base in state.bases.get(event.node, []) if base <= body.to]
             return NOTHING
         assert isinstance(body, LogStart | LogLocalStart)
-        if body.reason in ANEW or body.reason == "load":
+        stays = body.reason == "remote" and body.new <= mirror.replica(event.node).start
+        if body.reason in ANEW or body.reason == "load" or (type(body) is LogStart and stays):
             return NOTHING
         state.tested += 1
         if wrong := self._wrong(state, event, body, mirror):
@@ -134,7 +135,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         if type(body) is LogLocalStart and body.reason == "remote":
             if body.log_start > state.highest:
                 return f"and all of it at {body.log_start:,}, while no log has begun above {state.highest:,}"
-            return "" if body.new in state.copies else "where no copy ends"
+            return ""
         if type(body) is LogLocalStart:
             own = state.bases.get(event.node, [])
             return "" if body.new in own else "within a segment, of which retention leaves nothing or everything"

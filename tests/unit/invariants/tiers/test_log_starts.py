@@ -1,0 +1,107 @@
+"""R11: where the log of a tiered partition begins at its leaders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import LogHw, LogLocalStart, LogStart, TierSegment
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+FINISHED = "COPY_SEGMENT_FINISHED"
+
+
+class Tiered(TraceBuilder):
+    """Broker-1 leads six records, of which it has the last two itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead(1, 0)
+        for number in range(6):
+            self.replicate(f"p:{number}")
+        self.high_watermark("broker-1", 5)
+        self.emit("broker-1", LogLocalStart(TP, 4, "load", 0, 5))
+
+    def knows(self, segment: str, start: int, end: int, state: str = FINISHED, epoch: int = 0) -> str:
+        """Broker-1 has consumed the state of a copy."""
+        body = TierSegment(TP, segment, "known", state, start, end, {str(epoch): start})
+        return self.emit("broker-1", body)
+
+    def looks(self, start: int = 0) -> str:
+        """It looks where its log begins."""
+        return self.emit("broker-1", LogStart(TP, start, "remote", -1))
+
+    def moves(self, start: int, epoch: int = 0) -> str:
+        """Its high watermark moves."""
+        return self.emit("broker-1", LogHw(TP, "leader", epoch, 6, 6, start, [1]))
+
+
+def test_a_leader_that_has_looked() -> None:
+    """Shows that where the log begins in remote storage alone is a test, from then on, in that leader epoch, and that a
+    start within a copy or in the broker's own part is right."""
+    trace = Tiered()
+    trace.knows("a", 0, 1)
+    trace.moves(0)
+    trace.looks()
+    trace.moves(0, epoch=1)
+    trace.moves(4)
+    assert trace.result("R11").status == "vacuous"
+    trace.moves(0)
+    trace.moves(1)
+    assert (trace.result("R11").status, trace.result("R11").tested) == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"state": "DELETE_SEGMENT_STARTED"},
+        {"state": "DELETE_SEGMENT_FINISHED"},
+        {"epoch": 1},
+    ],
+)
+def test_a_log_that_begins_where_nothing_is(change: dict[str, Any]) -> None:
+    """Shows that no copy has the record if none was consumed, if it is being deleted or is deleted, and if it is of
+    another leader epoch."""
+    trace = Tiered()
+    if change:
+        trace.knows("a", 0, 1)
+        trace.knows("a", 0, 1, **change)
+    looked = trace.looks()
+    event = trace.moves(0)
+    (finding,) = trace.result("R11").violations
+    assert finding.sentence == (
+        "the log of broker-1, leader of epoch 0 of orders-0, begins at 0; it has itself what is from 4 on, and knows "
+        "of no copy with that record"
+    )
+    assert finding.events == [looked, event]
+
+
+def test_the_next_process_looks_again() -> None:
+    """Shows that a process knows nothing of what the one before had consumed, or found."""
+    trace = Tiered()
+    trace.looks()
+    trace.incarnations["broker-1"] = 1
+    trace.emit("broker-1", LogLocalStart(TP, 4, "load", 0, 5))
+    trace.moves(0)
+    assert trace.result("R11").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("new", "epochs", "says"),
+    [
+        (4, {"0": 0, "2": 3}, ""),
+        (5, {"0": 0, "2": 3}, "and knows of no copy that ends there"),
+        (4, {"2": 3}, "and does not know leader epoch 0 of the copy that ends there"),
+        (4, {"0": 0, "2": 4}, "and does not know leader epoch 2 of the copy that ends there"),
+    ],
+)
+def test_a_follower_that_begins_behind_a_copy(new: int, epochs: dict[str, int], says: str) -> None:
+    """Shows that it must know of that copy, and all of its leader epochs."""
+    trace = Tiered()
+    trace.emit("broker-2", TierSegment(TP, "a", "known", FINISHED, 1, 3, {"0": 1, "2": 3}))
+    trace.emit("broker-2", LogLocalStart(TP, new, "remote", 0, 1, 0, None, epochs))
+    result = trace.result("R11")
+    assert (result.status, result.tested) == ("violated" if says else "held", 1)
+    assert "".join(finding.sentence for finding in result.violations).endswith(says)
