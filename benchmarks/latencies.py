@@ -9,15 +9,18 @@ the store was slow on a grey ground.
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from actors.trace.events import CtlFault, CtlPhase, Rpc, Stamped
+from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
@@ -146,19 +149,26 @@ def _panel(run: Latencies, api: str, x: int, y: int, end_ms: int) -> list[str]:
     return [*found, f'<polyline class="line" points="{places}"/>']
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, and write the picture if a file is named."""
-    scenario, *rest = arguments
-    options = dict(zip(rest[::2], rest[1::2], strict=True))
-    seeds = range(1, int(options.get("--seeds", "1")) + 1)
-    variants = list(find(scenario).loaded(None).scenario.variants)
-    settings = [options["--set"]] if "--set" in options else []
-    runs = {variant: [measured(scenario, variant, seed, settings) for seed in seeds] for variant in variants}
-    sys.stdout.write(f"{table(runs)}\n")
-    if "--picture" in options:
-        first = {variant: of[0] for variant, of in runs.items()}
-        Path(options["--picture"]).write_text(picture(scenario, first), encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument("--picture", type=Path)
+    given = parser.parse_args(arguments)
+    try:
+        variants = list(find(given.scenario).loaded(None).scenario.variants)
+        seeds = range(1, given.seeds + 1)
+        runs = {each: [measured(given.scenario, each, seed, given.settings) for seed in seeds] for each in variants}
+    except KriftError as error:
+        parser.error(str(error))
+    click.echo(table(runs))
+    if given.picture is not None:
+        first = {variant: of[0] for variant, of in runs.items() if of}
+        given.picture.write_text(picture(given.scenario, first), encoding="utf-8")
+    return 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from actors.broker import purgatory
-from actors.broker.list_offsets_answer import Found, ListOffsetsCall, PartitionStatus, RemoteLookup
+from actors.broker.list_offsets_answer import TIMEOUT_SINCE, Found, ListOffsetsCall, PartitionStatus, RemoteLookup
 from actors.broker.partition import find_partition
 from actors.broker.remote_log import offset_reader
 from actors.broker.remote_log.offset_reader import RemoteLogOffsetReader
@@ -20,8 +20,6 @@ from actors.node.messages import API_NAMES, Api
 from actors.node.purgatory import NEVER_MS, PREFIX, Key
 from actors.trace.events import RpcPark
 
-TIMEOUT_SINCE = 10
-"""Version of ListOffsets that brought TimeoutMs."""
 NOT_SUPPLIED = {"draft": -1, "kafka": 0}
 """TimeoutMs of a request that has none, by the value of ``kip-1075``: the proposal's text has -1, Kafka 0."""
 

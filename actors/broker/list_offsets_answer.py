@@ -14,6 +14,8 @@ from krift.v1.list_offsets import ListOffsetsResponse
 
 LEADER_EPOCH_SINCE = 4
 """Version of ListOffsets that brought leader epochs."""
+TIMEOUT_SINCE = 10
+"""Version of ListOffsets that brought TimeoutMs (KIP-1075)."""
 
 NO_LIMIT = -1
 

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from actors.broker.fetch_request import TOPIC_IDS
+from actors.broker.list_offsets_answer import TIMEOUT_SINCE
 from actors.broker.partition import Partition
 from actors.broker.tier_state_machine import TierStateMachine
 from actors.broker.turn import Turn
@@ -38,8 +39,6 @@ BACKOFF = "fetcher-backoff/"
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 Told = Literal["diverge", "high-watermark", "out-of-range"]
 """Why a follower cuts its log."""
-TIMEOUT_SINCE = 10
-"""Version of ListOffsets that brought TimeoutMs (KIP-1075)."""
 TRUNCATION_ON_FETCH = 12
 """Version from which on a Fetch finds out where logs part (KIP-595)."""
 

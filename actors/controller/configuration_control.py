@@ -9,6 +9,7 @@ from actors.config import CONFIG, config_value
 from actors.controller.changes import Change
 from actors.controller.controller_config import MIN_ISR, ControllerConfig
 from actors.controller.controller_state import ControllerState
+from actors.log.log_validator import AS_RETENTION
 from actors.node.errors import KafkaError
 from krift.v1.admin import IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 from krift.v1.records import ClearElrRecord, ConfigRecord, MetadataRecord
@@ -23,7 +24,6 @@ APPEND = 2
 SUBTRACT = 3
 
 UNLIMITED = -1
-AS_RETENTION = -2
 
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 

@@ -369,7 +369,7 @@ class ReplicaLog(LogContent):
         files: Files,
         base: LogBase,
         leader_epoch: int,
-        reason: StartReason | Literal["remote"],
+        reason: StartReason,
         start_offset: int | None = None,
     ) -> None:
         was, old, ph = self.end_offset, self.files, told_hash(base.ph)

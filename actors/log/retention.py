@@ -15,6 +15,7 @@ from actors.node.files import Files
 from actors.node.step import Step
 
 Why = Literal["retention-ms", "retention-bytes"]
+"""By which limit something goes, locally or in remote storage."""
 
 
 def delete_old_segments(step: Step, files: Files, log: ReplicaLog) -> bool:

@@ -23,6 +23,9 @@ TierPhase = Literal["copying", "copied", "copy-failed", "deleting", "deleted", "
 in the store, and the metadata topic says so; copy-failed: something went wrong; deleting, deleted, delete-failed:
 likewise. Of every broker: known: it consumed a new state; refused: it consumed one that does not follow."""
 
+FINISHED = "COPY_SEGMENT_FINISHED"
+"""State of a copy that can be read."""
+
 
 class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
     """Something becomes of a copied segment, by a broker. ``state``: that it has before (known: from now on).

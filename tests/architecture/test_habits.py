@@ -6,6 +6,7 @@ import ast
 import re
 from itertools import pairwise
 
+from actors.defects.catalogue import DEFECTS
 from chaos.faults.kinds import KINDS
 from tests.architecture.sources import name, python_files, repository_files
 
@@ -131,3 +132,13 @@ def _is_count(value: ast.FormattedValue) -> bool:
     form = ast.unparse(value.format_spec) if value.format_spec else ""
     constant = isinstance(value.value, ast.Name) and value.value.id.isupper()
     return not constant and form in ("", "f','")
+
+
+def test_every_planted_defect_can_be_asked_for() -> None:
+    """Shows that a defect which the code looks for is in the catalogue, so that the exam has it, and that each of the
+    catalogue is somewhere in the code."""
+    files = [path for path in python_files("actors") if "defects" not in path.parts]
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
+    looked_for = set(re.findall(r'"([a-z0-9-]+)"\s+(?:not )?in\s+[\w.]*defects\b', code))
+    assert not looked_for.difference(DEFECTS)
+    assert not [defect for defect in DEFECTS if f'"{defect}"' not in code]

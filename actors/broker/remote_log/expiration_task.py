@@ -4,8 +4,6 @@ left."""
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from actors.broker.partition import Partition
@@ -18,8 +16,7 @@ from actors.broker.remote_log.store_calls import StoreCall
 from actors.broker.turn import Turn
 from actors.log.leader_epoch_cache import EpochEntry
 from actors.log.replica_log import ReplicaLog
-
-Why = Literal["retention-ms", "retention-bytes"]
+from actors.log.retention import Why
 
 
 class Expired(msgspec.Struct):

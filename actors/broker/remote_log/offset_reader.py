@@ -149,10 +149,7 @@ def _next_segment(turn: Turn, partition: Partition, task: RemoteLogOffsetReader)
             if segment.max_timestamp_ms < task.timestamp or segment.end_offset < task.start_offset:
                 continue
             finished = segment.state == SegmentState.COPY_SEGMENT_FINISHED
-            if not finished and "unfinished-copies-count" not in turn.step.defects:
-                continue
-            within = is_within(segment, log.end_offset, lineage)
-            if (within or "lineage-ignored" in turn.step.defects) and segment.key not in task.passed:
+            if finished and segment.key not in task.passed and is_within(segment, log.end_offset, lineage):
                 return segment
     return None
 

@@ -38,6 +38,8 @@ from actors.trace.events import (
     RpcReply,
     RunEnd,
     Stamped,
+    StoreObject,
+    TierSegment,
     TxnLoad,
     TxnMarkers,
     TxnState,
@@ -288,7 +290,14 @@ CLIENT = Route(
 )
 """By client, with what it was answered to ListOffsets and Produce."""
 
-SEGMENT = Route("segment", lambda event: (event.body.segment,), about="copy of a segment")  # type: ignore[union-attr]
+
+def _segment_keys(event: Stamped) -> Sequence[str]:
+    body = event.body
+    assert isinstance(body, StoreObject | TierSegment), "no other types are on this route"
+    return (body.segment,)
+
+
+SEGMENT = Route("segment", _segment_keys, about="copy of a segment")
 """By copy of a segment, of which each has an id of its own."""
 
 NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)

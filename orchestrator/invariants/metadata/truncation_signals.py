@@ -45,11 +45,14 @@ class Told(msgspec.Struct, frozen=True):
     by: Witness
 
 
+HOLLOWS_REMEMBERED = 256
+"""Ends of a partition's leader epochs, each of which few consumers are told."""
+
+
 class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
     last of where an epoch ends. committed: consumer -> what it was told last that its group has committed. hollow: ends
-    of leader epochs, with these, before which the log of the leader that told of them has no record of that epoch: what
-    it has begins there."""
+    that leaders have told of leader epochs, with these, though their logs have no record of them: they begin there."""
 
     hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
@@ -209,7 +212,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if body.replica_id != CLIENT or not event.req.startswith(f"{consumer}>"):
             return NOTHING
         if _is_hollow(body, mirror) and (body.end, body.epoch) not in state.hollow:
-            state.hollow.append((body.end, body.epoch))
+            state.hollow = [*state.hollow, (body.end, body.epoch)][-HOLLOWS_REMEMBERED:]
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
         if place is not None and (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):

@@ -148,15 +148,28 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             number, limits = state.waiting.pop(body.connection, (-1, None))
             if limits is None or number != body.correlation_id:
                 limits = self._limits(state, event.node, mirror)
-            moved = mirror.replica(event.node).start > limits.start
             for told in body.partitions:
                 if told.tp == state.key and not told.error and told.leader_epoch >= 0:
                     if wrong := self._wrong(state, event, limits, told, mirror):
                         sentence = f"{event.node} {wrong}"
-                        if moved and 0 <= told.timestamp <= told.found_timestamp:
+                        if self._is_local(state, event.node, limits, told, mirror):
                             return self.excused("log-start-moved", state.key, sentence, event)
                         return self.violated(state.key, sentence, event)
         return NOTHING
+
+    def _is_local(self, state: Stamps, node: str, limits: Limits, told: ReplyPartition, mirror: LogMirror) -> bool:
+        """Whether the log start moved since a look-up was asked for, and the answer is right for the part of the log
+        that the broker itself had meanwhile, from its beginning then to that now."""
+        replica, asked = mirror.replica(node), told.timestamp
+        if replica.start <= limits.start or asked < 0 or told.offset < limits.local_start:
+            return False
+        places = (limits.local_start, told.offset, replica.local_start)
+        first, here, last = (self._found_above(state, replica.log, place, asked) for place in places)
+        if FORGOTTEN in (first, here, last):
+            return True
+        if here != Stamp(told.offset, told.found_timestamp, told.found_epoch):
+            return False
+        return here == first or last is None or told.offset <= last.offset
 
     def _limits(self, state: Stamps, node: str, mirror: LogMirror) -> Limits:
         replica = mirror.replica(node)

@@ -16,13 +16,13 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
+from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
-FINISHED = "COPY_SEGMENT_FINISHED"
 COPIES_REMEMBERED = 1024
 """Of a partition: a replica that is so far behind was not there for long."""
 

@@ -5,36 +5,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TypeVar
 
-import msgspec
-
 from actors.trace.events import ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment, TierTask
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, of_process
 from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, REMEMBERED
 
 TIERED = "remote.storage.enable"
-FINISHED = "COPY_SEGMENT_FINISHED"
 V = TypeVar("V")
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """A copy that a broker knows to be finished: its last offset, of which leader epoch that is, and how late it is."""
+class Known(KnownCopies):
+    """asked: connection -> the last request on it for which remote storage was to be asked. decided: connection -> the
+    last one that waits for other partitions, and the latest copy when this one was decided."""
 
-    end: int
-    epoch: int
-    max_timestamp: int
-    by: Witness
-
-
-class Known(msgspec.Struct):
-    """Of one life of a broker. copies: segment -> a finished copy. asked: connection -> the last request on it for
-    which remote storage was to be asked. decided: connection -> the last one that waits for other partitions, and the
-    latest copy when this one was decided."""
-
-    incarnation: int
-    copies: dict[str, Copy] = {}
     asked: dict[str, int] = {}
     decided: dict[str, tuple[int, Copy | None]] = {}
 
@@ -50,10 +36,7 @@ class Consulted(State):
 
     def of(self, event: Stamped) -> Known:
         """What a broker knows in this life."""
-        known = self.known.get(event.node)
-        if known is None or known.incarnation != event.incarnation:
-            known = self.known[event.node] = Known(event.incarnation)
-        return known
+        return of_process(self.known, Known, event)
 
     def is_draft(self, node: str) -> bool:
         """Whether a broker has the proposal's draft."""
@@ -93,7 +76,7 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
                 _remember(state.of(event).asked, body.connection, body.correlation_id)
         elif type(body) is TierSegment:
             if body.phase == "known":
-                self._learned(state.of(event), event, body)
+                state.of(event).consume(event, body)
         elif type(body) is RpcPark:
             if state.key in body.decided:
                 known = state.of(event)
@@ -102,12 +85,6 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
         elif type(body) is RpcReply and body.api == LIST_OFFSETS and state.tiered:
             return self._answered(state, event, body, mirror)
         return NOTHING
-
-    def _learned(self, known: Known, event: Stamped, body: TierSegment) -> None:
-        known.copies.pop(body.segment, None)
-        if body.state == FINISHED:
-            epoch = max((int(epoch) for epoch in body.epochs), default=-1)
-            _remember(known.copies, body.segment, Copy(body.end, epoch, body.max_timestamp, witness(event)))
 
     def _latest(self, known: Known, node: str, mirror: LogMirror) -> Copy | None:
         """The latest of the copies that are of the broker's own log, of those that it still shows if there are any;
@@ -159,6 +136,7 @@ def _is_of(copy: Copy, log: Prefix) -> bool:
     """Whether the last record of a copy is of the same leader epoch in a log, so that all before it are the same."""
     if copy.end >= log.end:
         return False
+    epoch = copy.epoch_at(copy.end)
     if copy.end >= log.floor:
-        return log.batches[bisect_right(log.ends, copy.end)].epoch == copy.epoch
-    return max((epoch for epoch, first in log.floor_epochs if first <= copy.end), default=-1) == copy.epoch
+        return log.batches[bisect_right(log.ends, copy.end)].epoch == epoch
+    return max((epoch for epoch, first in log.floor_epochs if first <= copy.end), default=-1) == epoch

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
@@ -19,6 +17,7 @@ from actors.trace.events import (
     StoreObject,
     TierSegment,
 )
+from actors.trace.tier_events import FINISHED
 from chaos.faults.kinds import kinds_of
 from chaos.faults.store import StaleListing
 from orchestrator.invariants.folds.fold import (
@@ -32,41 +31,36 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import PARTITION, SEGMENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_of, of_process
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
-FINISHED = "COPY_SEGMENT_FINISHED"
-KEPT = 1024
-"""Copies that are remembered."""
 GONE = "gone"
 """Name of the obligation that nothing is left of a copy that broke off."""
 NEVER_US = 1 << 62
 STALE = kinds_of(StaleListing)
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """A finished copy: offsets, where each leader epoch begins in it, and the event that told of it."""
+class Knowledge(KnownCopies):
+    """Of one process. high_watermark: its own, -1 not told yet, and the event ``by``. begun: the leader epoch in which
+    it copies, -1 none; behind: the copies that it knew when it began to, or made: it goes on from there, whatever a
+    former leader still copies."""
 
-    start: int
-    end: int
-    epochs: dict[str, int]
-    by: Witness
-
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch of a record in it, -1 none."""
-        return max((int(epoch) for epoch, start in self.epochs.items() if start <= offset), default=-1)
+    high_watermark: int = -1
+    by: Witness | None = None
+    begun: int = -1
+    behind: list[str] = []
 
 
 class Copied(State):
-    """end: how far was ever copied (exclusive). watermarks: broker -> its high watermark as a leader, and the event.
-    known: broker -> segment -> the finished copies that it has consumed, and that are not being deleted. begun: broker
-    -> the leader epoch in which it copies, and the copies that it knew when it began to, or made: it goes on from
-    there, whatever a former leader still copies."""
+    """end: how far was ever copied (exclusive). known: by broker."""
 
     end: int = 0
-    watermarks: dict[str, tuple[int, Witness]] = {}
-    known: dict[str, dict[str, Copy]] = {}
-    begun: dict[str, tuple[int, list[str]]] = {}
+    known: dict[str, Knowledge] = {}
+
+    def of(self, event: Stamped) -> Knowledge:
+        """Of the process that recorded an event."""
+        return of_process(self.known, Knowledge, event)
 
 
 class CopiesMakeOneLog(KeyedInvariant[Copied]):
@@ -99,16 +93,20 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         kind = type(body)
         if kind is LogHw:
             # Of a follower too: it begins as a leader with what it knew.
-            state.watermarks[event.node] = (body.new, witness(event))
+            known = state.of(event)
+            known.high_watermark, known.by = body.new, witness(event)
         elif kind is LogLocalStart:
             return self._dropped(state, event, body)
         elif body.phase == "known":
-            self._consumed(state, event, body)
+            state.of(event).consume(event, body)
+            if body.state == FINISHED:
+                # Whoever copied it may have gone before it told of that.
+                state.end = max(state.end, body.end + 1)
         elif body.phase == "copied":
             state.end = max(state.end, body.end + 1)
-            epoch, segments = state.begun.get(event.node, (-1, []))
-            if epoch == body.leader_epoch:
-                state.begun[event.node] = (epoch, [*segments, body.segment][-KEPT:])
+            known = state.of(event)
+            if known.begun == body.leader_epoch:
+                known.behind = [*known.behind, body.segment][-KEPT:]
         elif body.phase == "copying":
             state.tested += 1
             return self._copies(state, event, body)
@@ -120,16 +118,6 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
                     f"and its log begins at {body.log_start}"
                 )
                 return self.violated(state.key, sentence, event)
-        return NOTHING
-
-    @property
-    def news(self) -> tuple[type, ...]:
-        return (NodeUp,)
-
-    def hear(self, state: Copied, event: Stamped) -> Emissions:
-        state.known.pop(event.node, None)
-        state.begun.pop(event.node, None)
-        state.watermarks.pop(event.node, None)
         return NOTHING
 
     def _dropped(self, state: Copied, event: Stamped, body: LogLocalStart) -> Emissions:
@@ -144,36 +132,25 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         )
         return self.violated(state.key, sentence, event)
 
-    def _consumed(self, state: Copied, event: Stamped, body: TierSegment) -> None:
-        known = state.known.setdefault(event.node, {})
-        if body.state == FINISHED:
-            # Whoever copied it may have gone before it told of that.
-            state.end = max(state.end, body.end + 1)
-            known[body.segment] = Copy(body.start, body.end, body.epochs, witness(event))
-            if len(known) > KEPT:
-                del known[next(iter(known))]
-        else:
-            known.pop(body.segment, None)
-
     def _copies(self, state: Copied, event: Stamped, body: TierSegment) -> Emissions:
         what = f"{event.node} copies {state.key} from {body.start} to {body.end}"
-        watermark, by = state.watermarks.get(event.node, (body.high_watermark, None))
+        known = state.of(event)
+        watermark = body.high_watermark if known.by is None else known.high_watermark
         limit = min(watermark, body.last_stable_offset)
         if body.end >= limit:
             sentence = (
                 f"{what}, with the high watermark at {watermark} and the last stable offset {body.last_stable_offset}"
             )
-            return self.violated(state.key, sentence, by, event)
+            return self.violated(state.key, sentence, known.by, event)
         if body.start > max(state.end, body.log_start):
             sentence = f"{what}: nothing between {max(state.end, body.log_start)} and that was copied"
             return self.violated(state.key, sentence, event)
-        mine = Copy(body.start, body.end, body.epochs, witness(event))
-        known = state.known.get(event.node, {})
-        if state.begun.get(event.node, (-1, []))[0] != body.leader_epoch:
-            state.begun[event.node] = (body.leader_epoch, list(known))
-        for each in (known[segment] for segment in state.begun[event.node][1] if segment in known):
+        mine = copy_of(event, body)
+        if known.begun != body.leader_epoch:
+            known.begun, known.behind = body.leader_epoch, list(known.copies)
+        for each in (known.copies[segment] for segment in known.behind if segment in known.copies):
             inside = each.start <= body.start and body.end <= each.end
-            if inside and all(each.epoch_at(at) == mine.epoch_at(at) for at in (body.start, body.end)):
+            if inside and each.same_at(mine, body.start, body.end):
                 return self.violated(state.key, f"{what}, and knows of a copy of them", each.by, event)
         return NOTHING
 

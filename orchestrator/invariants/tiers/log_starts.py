@@ -4,37 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from actors.trace.events import LogHw, LogLocalStart, LogStart, Stamped, TierSegment
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
-
-FINISHED = "COPY_SEGMENT_FINISHED"
-KEPT = 1024
-"""Copies that are remembered of each broker."""
+from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """A finished copy, which is not being deleted: offsets, and where each leader epoch begins in it."""
+class Known(KnownCopies):
+    """``looked``: the leader epoch in which it has looked where the log begins, -1 none; ``by``: the event."""
 
-    start: int
-    end: int
-    epochs: dict[str, int]
-
-    def epoch_at(self, offset: int) -> int:
-        """The leader epoch of a record in it, -1 none."""
-        return max((int(epoch) for epoch, start in self.epochs.items() if start <= offset), default=-1)
-
-
-class Known(msgspec.Struct):
-    """What a process has consumed: the copies, by segment; the leader epoch in which it has looked where the log
-    begins, -1 none, and the event."""
-
-    incarnation: int
-    copies: dict[str, Copy] = {}
     looked: int = -1
     by: Witness | None = None
 
@@ -46,10 +26,7 @@ class Beginnings(State):
 
     def of(self, event: Stamped) -> Known:
         """Of the process that recorded an event."""
-        found = self.known.get(event.node)
-        if found is None or found.incarnation != event.incarnation:
-            found = self.known[event.node] = Known(event.incarnation)
-        return found
+        return of_process(self.known, Known, event)
 
 
 class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
@@ -85,7 +62,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
     def step(self, state: Beginnings, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         if type(body) is TierSegment:
-            self._consume(state, event, body)
+            if body.phase == "known":
+                state.of(event).consume(event, body)
         elif type(body) is LogHw:
             return self._leads(state, event, body, mirror) if body.role == "leader" else NOTHING
         elif type(body) is LogLocalStart:
@@ -94,16 +72,6 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             known = state.of(event)
             known.looked, known.by = mirror.replica(event.node).leads, witness(event)
         return NOTHING
-
-    def _consume(self, state: Beginnings, event: Stamped, body: TierSegment) -> None:
-        if body.phase != "known":
-            return
-        copies = state.of(event).copies
-        copies.pop(body.segment, None)
-        if body.state == FINISHED:
-            copies[body.segment] = Copy(body.start, body.end, body.epochs)
-            if len(copies) > KEPT:
-                del copies[next(iter(copies))]
 
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
         state.tested += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from benchmarks.latencies import Latencies, Request, measured, picture, table
+import pytest
+
+from benchmarks.latencies import Latencies, Request, main, measured, picture, table
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
 
@@ -43,3 +45,11 @@ def test_the_incident_is_measured() -> None:
     found = measured("kip-1075", "off", 7, ())
     assert [phase for phase, _ in found.slow] == ["start", "stop"]
     assert max(each.took_ms for each in found.requests if each.api == "Produce") > 3000
+
+
+def test_a_scenario_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """Shows that a wrong name ends in one message."""
+    with pytest.raises(SystemExit) as ended:
+        main(["kip-107"])
+    assert ended.value.code == 2
+    assert "kip-107: no such scenario" in capsys.readouterr().err

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from actors.trace.events import LogStart, ReplyPartition, TierSegment
+from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.tiers.waiting import BROKER, Waiting, found
 from tests.unit.invariants.trace_builder import TP
 
 TIERED = {"orders": {"config": {"remote.storage.enable": True}}}
-FINISHED = "COPY_SEGMENT_FINISHED"
 
 
 def _trace(kip_1075: str = "kafka") -> Waiting:

@@ -9,10 +9,10 @@ import pytest
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import CtlFault, LogLocalStart, PartAssume, PartRemove, StoreObject, TierPhase, TierSegment
+from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 STARTED = "COPY_SEGMENT_STARTED"
-FINISHED = "COPY_SEGMENT_FINISHED"
 WHOLE = (LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH)
 EVERYBODY = ("broker-1", "broker-2", REMOTE_STORE)
 LONG_US = 3_600_000_000

@@ -52,8 +52,7 @@ def test_a_refusal_is_not_forgotten() -> None:
     refused = _three_of_five()
     refused.answered(1, failed(TP, 78))
     assert refused.of("R9")[0] == "vacuous"
-    off = Waiting()
-    off.events[0].body.profile["features"]["kip-207"] = "off"  # type: ignore[union-attr]
+    off = Waiting(kip_207="off")
     off.lead(1)
     off.park()
     off.answered(1, found(TP, -1, leader_epoch_start=5))

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from actors.trace.events import LogHw, LogLocalStart, LogStart, TierSegment
+from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
-
-FINISHED = "COPY_SEGMENT_FINISHED"
 
 
 class Tiered(TraceBuilder):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConfigChange, MetaImage
+from actors.trace.events import ConfigChange, MetaImage, ReplyPartition
 from tests.unit.invariants.tiers.waiting import (
     BROKER,
     NOT_LEADER,
@@ -209,14 +209,14 @@ def test_a_former_leader_says_so() -> None:
 
 
 @pytest.mark.parametrize("answer", [found(TP, 3), failed(TP, TIMED_OUT)])
-def test_a_former_leader_that_answers_all_the_same(answer: object) -> None:
+def test_a_former_leader_that_answers_all_the_same(answer: ReplyPartition) -> None:
     """Shows that an offset of a former leader violates R8, and so does a time-out; not an offset that it had found
     before, nor one of a leader that was elected again."""
     trace = Waiting()
     trace.lead(1)
     trace.park()
     trace.assume(1, 1, leader=2)
-    trace.answered(1, answer)  # type: ignore[arg-type]
+    trace.answered(1, answer)
     assert trace.says("R8").endswith("of orders-0, which it had stopped leading")
     earlier = Waiting()
     earlier.lead(1)
@@ -229,7 +229,7 @@ def test_a_former_leader_that_answers_all_the_same(answer: object) -> None:
     again.lead(1)
     again.park()
     again.lead(1, 1)
-    again.answered(1, answer)  # type: ignore[arg-type]
+    again.answered(1, answer)
     assert again.of("R8")[0] == "vacuous"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import MetaImage, RequestHandled, RequestPath
+from actors.trace.events import MetaImage, ReaderTaskPhase, ReplyPartition, RequestHandled, RequestPath
 from tests.unit.invariants.tiers.waiting import BROKER, REJECTED, TIMED_OUT, Waiting, failed, found
 from tests.unit.invariants.trace_builder import TP
 
@@ -44,11 +44,12 @@ def test_a_read_that_goes_on_after_the_answer() -> None:
 def test_a_thread_that_is_not_free_after_expiry() -> None:
     """Shows that an interrupted read must leave its thread within two seconds, unless the broker was stopped. One that
     was cancelled without an interrupt may take as long as it likes."""
-    for phase, status in (("expire", "violated"), ("cancel", "held")):
+    endings: dict[ReaderTaskPhase, str] = {"expire": "violated", "cancel": "held"}
+    for phase, status in endings.items():
         trace = Waiting()
         trace.task(1, "enqueue")
         trace.task(1, "start")
-        trace.task(1, phase)  # type: ignore[arg-type]  # they are phases
+        trace.task(1, phase)
         trace.after(2500)
         trace.emit(BROKER, MetaImage(1))
         assert trace.of("R3")[0] == status, phase
@@ -74,11 +75,11 @@ def test_a_thread_that_is_not_free_after_expiry() -> None:
         ("enqueue", "cancel", "expire"),
     ],
 )
-def test_a_life_that_no_read_has(phases: tuple[str, ...]) -> None:
+def test_a_life_that_no_read_has(phases: tuple[ReaderTaskPhase, ...]) -> None:
     """Shows that a read which begins or ends twice, or ends without a beginning, violates R3."""
     trace = Waiting()
     for phase in phases:
-        trace.task(1, phase)  # type: ignore[arg-type]  # they are phases
+        trace.task(1, phase)
     assert trace.of("R3")[0] == "violated"
 
 
@@ -140,12 +141,12 @@ def test_a_read_is_rejected_where_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("answer", [found(TP, 3), failed(TP, TIMED_OUT)])
-def test_a_rejected_read_is_an_error(answer: object) -> None:
+def test_a_rejected_read_is_an_error(answer: ReplyPartition) -> None:
     """Shows that a partition whose read was rejected must not wait for the end of its request's time."""
     trace = Waiting()
     _fill(trace)
     trace.task(5, "reject", 5)
-    trace.answered(5, answer)  # type: ignore[arg-type]
+    trace.answered(5, answer)
     assert trace.says("R4").endswith("of orders-0, of which it had rejected the read")
 
 

@@ -28,8 +28,8 @@ def connection(number: int) -> str:
 class Waiting(TraceBuilder):
     """Broker-1, with two threads and a queue of two, under ``kip-1075``; request n is on connection n."""
 
-    def __init__(self, kip_1075: str = "kafka", **profile: Any) -> None:
-        features = {"kip-1075": kip_1075, "kip-207": "kafka"}
+    def __init__(self, kip_1075: str = "kafka", kip_207: str = "kafka", **profile: Any) -> None:
+        features = {"kip-1075": kip_1075, "kip-207": kip_207}
         config = {"remote.log.reader.max.pending.tasks": MAX_PENDING, **profile.pop("config", {})}
         super().__init__(features=features, config=config, **profile)
 
@@ -70,8 +70,9 @@ class Waiting(TraceBuilder):
 
     def read(self, number: int, request: int = 1, tp: str = TP) -> None:
         """A read from its beginning to its end."""
-        for phase in ("enqueue", "start", "finish"):
-            self.task(number, phase, request, tp)  # type: ignore[arg-type]  # they are phases
+        phases: tuple[ReaderTaskPhase, ...] = ("enqueue", "start", "finish")
+        for phase in phases:
+            self.task(number, phase, request, tp)
 
     def answered(self, number: int = 1, *partitions: ReplyPartition, **how: Any) -> str:
         """The broker answers."""
