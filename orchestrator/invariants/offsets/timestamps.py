@@ -14,6 +14,7 @@ from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
+from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
 
 MAX_TIMESTAMP = -3
@@ -38,6 +39,8 @@ class Stamp(msgspec.Struct, frozen=True, gc=False):
 
 FORGOTTEN = Stamp(-2, -2, -2)
 """In the place of a record of which nothing is remembered."""
+NOTHING_FOUND = Stamp(-1, -1, -1)
+"""An answer without a record."""
 
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
@@ -197,10 +200,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 found.append(Stamp(offset, timestamp, batch.epoch))
         return found
 
-    def _found(self, state: Stamps, node: str, timestamp: int, mirror: LogMirror) -> Stamp | None:
-        """The first record of a broker's log that is as late, or has the greatest timestamp; None if there is none."""
-        replica = mirror.replica(node)
-        log, start = replica.log, replica.start
+    def _found(self, state: Stamps, replica: Replica, timestamp: int, start: int) -> Stamp | None:
+        """The first record from the log start on that is as late, or has the greatest timestamp; None if there is
+        none."""
+        log = replica.log
         if timestamp == MAX_TIMESTAMP and replica.local_start:
             return FORGOTTEN
         if start:
@@ -248,14 +251,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         state.tested += 1
         asked = told.timestamp
         if asked >= 0 or asked == MAX_TIMESTAMP:
-            first = self._found(state, event.node, asked, mirror)
-            if first == FORGOTTEN:
-                return ""
-            if first is None or first.offset >= limit:
-                first = Stamp(-1, -1, -1)
-            right = (first.offset, first.timestamp, first.epoch)
-            answer = (told.offset, told.found_timestamp, told.found_epoch)
-        elif asked == LATEST:
+            return self._look_up_wrong(state, replica, limits, limit, told)
+        if asked == LATEST:
             right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
         elif asked in EARLIEST:
             start = limits.local_start if asked == EARLIEST_LOCAL else limits.start
@@ -264,12 +261,34 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             right = answer = (-1, -1, -1)
         else:
             right, answer = self._copies_end(state, limits, limit, told), (told.offset, told.found_timestamp, -1)
-        if answer == right:
+        return "" if answer == right else _in_words(state.key, asked, answer, replica.log.end, limit, right)
+
+    def _look_up_wrong(self, state: Stamps, replica: Replica, limits: Limits, limit: int, told: ReplyPartition) -> str:
+        """The same of a look-up. It may be right for where the log began when it was asked for, or begins now, or did
+        in between: what it searched may have been deleted meanwhile."""
+        asked = told.timestamp
+        first = self._found(state, replica, asked, limits.start)
+        last = first if replica.start <= limits.start else self._found(state, replica, asked, replica.start)
+        if FORGOTTEN in (first, last):
             return ""
-        return (
-            f"answered ListOffsets for timestamp {asked} of {state.key} with {_named(answer)}; of its log, which ends "
-            f"at {replica.log.end:,}, of which {limit:,} may be seen, it is {_named(right)}"
-        )
+        rights = [each if each is not None and each.offset < limit else NOTHING_FOUND for each in (first, last)]
+        answer = Stamp(told.offset, told.found_timestamp, told.found_epoch)
+        if answer in rights:
+            return ""
+        between = first is not None and first.offset < answer.offset < min(replica.start, limit)
+        if between and self._found_above(state, replica.log, answer.offset, asked) in (answer, FORGOTTEN):
+            return ""
+        given, right = ((each.offset, each.timestamp, each.epoch) for each in (answer, rights[0]))
+        return _in_words(state.key, asked, given, replica.log.end, limit, right)
+
+
+def _in_words(
+    key: str, asked: int, answer: tuple[int, int, int], end: int, limit: int, right: tuple[int, int, int]
+) -> str:
+    return (
+        f"answered ListOffsets for timestamp {asked} of {key} with {_named(answer)}; of its log, which ends "
+        f"at {end:,}, of which {limit:,} may be seen, it is {_named(right)}"
+    )
 
 
 def _named(answer: tuple[int, int, int]) -> str:

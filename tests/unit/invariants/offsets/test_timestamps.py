@@ -151,3 +151,16 @@ def test_a_log_start_that_moves_while_a_request_waits(
     if moves:
         trace.emit("broker-1", LogStart(TP, 1, "delete-records", -1, 3))
     assert answers(trace, 20, offset, timestamp, 0).result("H4").status == status
+
+
+@pytest.mark.parametrize(
+    ("offset", "timestamp", "status"),
+    [(0, 10, "held"), (1, 30, "held"), (2, 40, "held"), (3, 50, "violated"), (1, 20, "violated"), (-1, -1, "violated")],
+)
+def test_what_was_found_before_the_log_start_moved(offset: int, timestamp: int, status: str) -> None:
+    """Shows that of a log that began at 0 when it was asked for, and begins at 2 when it is answered, each record up to
+    2 may be the first one."""
+    trace = stamped(10, 30, 40, 50)
+    trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
+    trace.emit("broker-1", LogStart(TP, 2, "delete-records", -1, 3))
+    assert answers(trace, 5, offset, timestamp, 0 if offset >= 0 else -1).result("H4").status == status
