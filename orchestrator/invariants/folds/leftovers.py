@@ -1,4 +1,5 @@
-"""What faults leave behind when they are over: links that still carry what was slowed down, disks that still write."""
+"""What faults leave behind when they are over: links that still carry what was slowed down, disks that still write, a
+remote store that still reads."""
 
 from __future__ import annotations
 
@@ -11,16 +12,20 @@ from actors.trace.events import CtlFault
 from chaos.faults.disk import DiskSlowness
 from chaos.faults.kinds import kinds_of
 from chaos.faults.network import NetworkDelay, NetworkReorder
+from chaos.faults.store import SlowStore
 
 SLOW_LINKS = kinds_of(NetworkDelay, NetworkReorder)
 """Faults by which a message takes longer. Nothing on a connection overtakes it, the end of the connection neither: so
 whoever asks on one whose server has died meanwhile learns of that behind all that the server had sent."""
 
+SLOW_DISKS = kinds_of(DiskSlowness, SlowStore)
+"""Faults by which a node takes longer for what it was asked before they end."""
+
 
 class Leftovers(msgspec.Struct):
     """``slowing``: faults on links that are in force -> "source target" -> longest delay; ``links_us``: "source target"
     -> when the last message that was slowed down between the two has arrived; ``disks_us``: node -> when what its disk
-    held up is written; ``all_us``: when all of that is over."""
+    held up is written, or read; ``all_us``: when all of that is over."""
 
     slowing: dict[str, dict[str, int]] = {}
     links_us: dict[str, int] = {}
@@ -29,7 +34,7 @@ class Leftovers(msgspec.Struct):
 
     def take(self, body: CtlFault, now_us: int) -> None:
         """A fault begins, or ends."""
-        if body.kind == DiskSlowness.kind and body.phase == "stop":
+        if body.kind in SLOW_DISKS and body.phase == "stop":
             until_us = now_us + int(body.parameters["delay_max_us"])
             for node in body.targets:
                 self.disks_us[node] = max(until_us, self.disks_us.get(node, 0))

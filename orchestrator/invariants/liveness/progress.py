@@ -9,7 +9,7 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
-from actors.node.spec import node_name
+from actors.node.spec import REMOTE_STORE, node_name
 from actors.trace.events import (
     OP_RETURNS,
     BrokerReg,
@@ -113,6 +113,9 @@ is still in it, for as long as the time-out of the transaction (``TransactionSta
 COORDINATOR = "coordinator"
 """Connection of a member to the coordinator of its group."""
 
+REMOTE_STORAGE = "remote.log.storage.system.enable"
+"""With it a ListOffsets may wait at its broker for the remote store."""
+
 FOR_OTHERS = frozenset({"JoinGroup", "SyncGroup"})
 """APIs that a coordinator answers when other members have asked, too."""
 
@@ -134,7 +137,8 @@ class CallsEnd(KeyedInvariant[Calls]):
     the ISR; messages that slow links and disks delayed come first; and a node that a fault stopped measures its time
     again. A coordinator answers a member when its earlier writes are committed, within offsets.commit.timeout.ms, and
     before it acknowledges later requests; it answers at once if all replicas of offsets partitions must be in their
-    ISRs. Only then does it read the next request on that connection.)
+    ISRs. Only then does it read the next request on that connection. A ListOffsets may need the remote store, as long
+    as its client waits.)
     """
 
     id = "X2"
@@ -144,6 +148,7 @@ class CallsEnd(KeyedInvariant[Calls]):
     unseen = (
         "whether a Produce is answered in time: a server may wait as long as its client does, and L5 judges sends",
         "whether a JoinGroup or a SyncGroup is answered in time: it waits for other members, and L11 judges groups",
+        "whether a ListOffsets is answered while the remote store is out of reach: R2 judges for how long it may wait",
         (
             "whether a coordinator answers within offsets.commit.timeout.ms, if no event shows that its writes are "
             "committed"
@@ -240,6 +245,11 @@ class CallsEnd(KeyedInvariant[Calls]):
             settled_us = max(settled_us, state.left.all_us) + state.quorum_us
         elif body.api in REPLICATED_FIRST:
             settled_us = max(settled_us, state.left.all_us) + state.replicas_us
+        elif body.api == Api.ListOffsets.name and state.profile.setting(REMOTE_STORAGE):
+            if REMOTE_STORE not in state.core:
+                return NOTHING
+            read_us = max(state.left.disk_us(REMOTE_STORE), state.left.between_us(body.dst, REMOTE_STORE))
+            settled_us = max(settled_us, read_us)
         in_reach = state.since_us >= 0 and body.dst in state.core and state.key in state.core
         if body.outcome != "timeout" or not in_reach or body.api == "Produce" or body.api in FOR_OTHERS:
             return NOTHING

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CommitInvoke, CommitReturn, CtlPhase, NodeDown, PartChange, Rpc
+from actors.node.spec import REMOTE_STORE
+from actors.trace.events import CommitInvoke, CommitReturn, CtlFault, CtlPhase, NodeDown, PartChange, Rpc
+from chaos.faults.store import SlowStore
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.liveness.progress import REPLICATED_FIRST
@@ -206,4 +208,26 @@ def test_what_waits_for_an_isr(api: str, open_s: int, violated: bool) -> None:
     have left it; and that nothing else may."""
     trace = Member(open_s)
     trace.ends(1, api, 2000, after_ms=2500, connection="mirror")
+    assert (trace.later() != "") == violated
+
+
+@pytest.mark.parametrize(
+    ("stored", "reaches", "violated"), [(False, True, True), (True, True, True), (True, False, False)]
+)
+def test_a_look_up_that_needs_the_remote_store(stored: bool, reaches: bool, violated: bool) -> None:
+    """Shows that a broker need not answer a ListOffsets while a fault keeps the remote store from it, if there is
+    one."""
+    core = (*CORE, REMOTE_STORE) if reaches else CORE
+    trace = Member(core=core, **{"remote.log.storage.system.enable": stored})
+    trace.ends(1, "ListOffsets", 1000, after_ms=1000, connection="client")
+    assert (trace.later() != "") == violated
+
+
+@pytest.mark.parametrize(("after_ms", "violated"), [(2000, False), (6000, True)])
+def test_a_remote_store_that_was_slow(after_ms: int, violated: bool) -> None:
+    """Shows that the store may take long for what it was asked before the end of a fault, and not later."""
+    trace = Member(core=(*CORE, REMOTE_STORE), **{"remote.log.storage.system.enable": True})
+    for phase in ("start", "stop"):
+        trace.emit("driver", CtlFault("f1", SlowStore.kind, phase, [REMOTE_STORE], {"delay_max_us": 3 * SECOND}))
+    trace.ends(1, "ListOffsets", 1000, after_ms=after_ms, connection="client")
     assert (trace.later() != "") == violated
