@@ -25,6 +25,8 @@ likewise. Of every broker: known: it consumed a new state; refused: it consumed 
 
 FINISHED = "COPY_SEGMENT_FINISHED"
 """State of a copy that can be read."""
+DELETION_STARTED = "DELETE_SEGMENT_STARTED"
+"""State of a copy that goes."""
 
 
 class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):

@@ -253,6 +253,14 @@ def _who(told: Told) -> str:
     return f"{told.broker or 'a broker'} (leader epoch {epoch})"
 
 
+def must_refuse(profile: Profile, tp: str, broker: str) -> bool:
+    """Whether KIP-207 has a broker refuse clients while it catches up: as proposed (``seed``) not where unclean
+    elections are allowed."""
+    value = profile.feature(FEATURE, broker)
+    allowed = profile.topic_setting(tp, UNCLEAN_ENABLE, broker, False) is True
+    return value not in ("", "off") and not (value == "seed" and allowed)
+
+
 class Waited(msgspec.Struct, frozen=True, gc=False):
     """A request that waits for remote storage, and in which leader epoch and with which high watermark the broker led
     when it came: by that it is refused."""
@@ -318,9 +326,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
         if body.api != "ListOffsets" or body.replica_id != -1 or FEATURE in state.profile.bounced:
             return NOTHING  # (or which value held when it answered is not known)
         value = state.profile.feature(FEATURE, event.node)
-        if value == "off":
-            return NOTHING
-        if value == "seed" and state.profile.topic_setting(state.key, UNCLEAN_ENABLE, event.node, False) is True:
+        if not must_refuse(state.profile, state.key, event.node):
             return NOTHING
         for told in body.partitions:
             if told.tp == state.key and _answered_as_leader(told):

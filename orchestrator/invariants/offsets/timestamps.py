@@ -155,16 +155,22 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 if told.tp == state.key and not told.error and told.leader_epoch >= 0:
                     if wrong := self._wrong(state, event, limits, told, mirror):
                         sentence = f"{event.node} {wrong}"
-                        if self._is_local(state, event.node, limits, told, mirror):
+                        replica = mirror.replica(event.node)
+                        if self._is_local(state, replica, limits, limits.of(body), told):
                             return self.excused("log-start-moved", state.key, sentence, event)
                         return self.violated(state.key, sentence, event)
         return NOTHING
 
-    def _is_local(self, state: Stamps, node: str, limits: Limits, told: ReplyPartition, mirror: LogMirror) -> bool:
+    def _is_local(self, state: Stamps, replica: Replica, limits: Limits, limit: int, told: ReplyPartition) -> bool:
         """Whether the log start moved since a look-up was asked for, and the answer is right for the part of the log
         that the broker itself had meanwhile, from its beginning then to that now."""
-        replica, asked = mirror.replica(node), told.timestamp
-        if replica.start <= limits.start or asked < 0 or told.offset < limits.local_start:
+        asked = told.timestamp
+        if replica.start <= limits.start or asked < 0:
+            return False
+        if told.offset < 0:
+            now = self._found_above(state, replica.log, replica.local_start, asked)
+            return now in (None, FORGOTTEN) or now.offset >= limit
+        if told.offset < limits.local_start:
             return False
         places = (limits.local_start, told.offset, replica.local_start)
         first, here, last = (self._found_above(state, replica.log, place, asked) for place in places)

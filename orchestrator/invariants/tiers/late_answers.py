@@ -9,9 +9,9 @@ from actors.trace.events import ReplyPartition, RpcPark, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.offsets.list_offsets import must_refuse
 from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, REMEMBERED
 
-KIP_207 = "kip-207"
 CLIENT = -1
 
 
@@ -28,11 +28,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Asked(State):
-    """Of one partition: connection -> what was so when its request began to wait. ``kip_207``: whether refusals are
-    promised."""
+    """Of one partition: connection -> what was so when its request began to wait."""
 
     limits: dict[str, Limits] = {}
-    kip_207: bool = True
+    profile: Profile = Profile()
 
 
 class LateAnswersKeepTheLimit(LogInvariant[Asked]):
@@ -54,7 +53,7 @@ class LateAnswersKeepTheLimit(LogInvariant[Asked]):
     unseen = ("Whether an earlier record would have been right, or nothing would: H4 compares with the log.",)
 
     def initial(self, key: str, profile: Profile) -> Asked:
-        return Asked(key, kip_207=profile.feature(KIP_207) not in ("", "off"))
+        return Asked(key, profile=profile)
 
     def step(self, state: Asked, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -80,18 +79,18 @@ class LateAnswersKeepTheLimit(LogInvariant[Asked]):
         for told in body.partitions:
             if told.tp == state.key and not told.error:
                 state.tested += 1
-                if wrong := self._wrong(state, body, limits, told):
+                if wrong := self._wrong(state, event.node, body, limits, told):
                     return self.violated(state.key, f"{event.node} answered {body.src} {wrong}", limits.by, event)
         return NOTHING
 
-    def _wrong(self, state: Asked, body: RpcReply, limits: Limits, told: ReplyPartition) -> str:
+    def _wrong(self, state: Asked, node: str, body: RpcReply, limits: Limits, told: ReplyPartition) -> str:
         limit = limits.end
         if body.replica_id == CLIENT:
             limit = limits.stable if body.isolation == READ_COMMITTED else limits.high_watermark
         if told.offset >= limit:
             return f"with offset {told.offset:,} of {state.key}, of which it could read {limit:,} when it asked"
         lagging = limits.leads == told.leader_epoch and limits.high_watermark < told.leader_epoch_start
-        if told.offset < 0 and lagging and body.replica_id == CLIENT and state.kip_207:
+        if told.offset < 0 and lagging and body.replica_id == CLIENT and must_refuse(state.profile, state.key, node):
             return (
                 f"that there is nothing in {state.key}, when its high watermark was {limits.high_watermark:,} and its "
                 f"leader epoch had begun at {told.leader_epoch_start:,}"

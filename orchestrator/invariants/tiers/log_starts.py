@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.trace.events import LogHw, LogLocalStart, LogStart, Stamped, TierSegment
+from actors.trace.tier_events import DELETION_STARTED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -13,9 +14,13 @@ from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
 
 
 class Known(KnownCopies):
-    """``looked``: the leader epoch in which it has looked where the log begins, -1 none; ``by``: the event."""
+    """``looked``: the leader epoch in which it has looked where the log begins, -1 none; ``by``: the event. deleting:
+    segment -> the offsets of its copy, of which the deletion was begun and has not ended; ``started``: where the log
+    begins as it has looked, if that is in one of these."""
 
     looked: int = -1
+    deleting: dict[str, tuple[int, int]] = {}
+    started: int = -1
     by: Witness | None = None
 
 
@@ -50,6 +55,11 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "or a follower begins behind a copy"
     )
     types = (LogHw, LogStart, LogLocalStart, TierSegment)
+    exemptions = {
+        "deletion-begun": "When the leader looked, the deletion of a copy with that record had begun and not ended. "
+        "Kafka looks at all copies whose metadata are there (RemoteLogManager.findLogStartOffset), ends the deletion, "
+        "and moves the log start with the next copy that expires."
+    }
     unseen = (
         "That a leader looks at all, and how soon.",
         "Whether the log might begin earlier, with copies that are still there.",
@@ -63,7 +73,11 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         body: Any = event.body
         if type(body) is TierSegment:
             if body.phase == "known":
-                state.of(event).consume(event, body)
+                known = state.of(event)
+                known.consume(event, body)
+                known.deleting.pop(body.segment, None)
+                if body.state == DELETION_STARTED:
+                    known.deleting[body.segment] = (body.start, body.end)
         elif type(body) is LogHw:
             return self._leads(state, event, body, mirror) if body.role == "leader" else NOTHING
         elif type(body) is LogLocalStart:
@@ -71,6 +85,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         elif body.reason == "remote":
             known = state.of(event)
             known.looked, known.by = mirror.replica(event.node).leads, witness(event)
+            inside = any(first <= body.new <= last for first, last in known.deleting.values())
+            known.started = body.new if inside else -1
         return NOTHING
 
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
@@ -99,6 +115,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, begins at {start:,}; it has "
             f"itself what is from {replica.local_start:,} on, and knows of no copy with that record"
         )
+        if start == known.started:
+            return self.excused("deletion-begun", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
 

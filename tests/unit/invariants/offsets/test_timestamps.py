@@ -164,3 +164,13 @@ def test_what_was_found_before_the_log_start_moved(offset: int, timestamp: int, 
     trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
     trace.emit("broker-1", LogStart(TP, 2, "delete-records", -1, 3))
     assert answers(trace, 5, offset, timestamp, 0 if offset >= 0 else -1).result("H4").status == status
+
+
+@pytest.mark.parametrize(("local", "status"), [(3, "excused"), (2, "violated")])
+def test_nothing_is_found_after_the_log_start_moved(local: int, status: str) -> None:
+    """Shows that a broker whose own part begins at the end of what could be seen may have found nothing there."""
+    trace = stamped(10, 30, 40, 50, high_watermark=3)
+    trace.emit("broker-1", LogLocalStart(TP, local, "retention-ms", 0))
+    trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
+    trace.emit("broker-1", LogStart(TP, 1, "delete-records", -1, 3))
+    assert answers(trace, 20, -1).result("H4").status == status

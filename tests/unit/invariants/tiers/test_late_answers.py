@@ -52,11 +52,12 @@ def test_a_refusal_is_not_forgotten() -> None:
     refused = _three_of_five()
     refused.answered(1, failed(TP, 78))
     assert refused.of("R9")[0] == "vacuous"
-    off = Waiting(kip_207="off")
-    off.lead(1)
-    off.park()
-    off.answered(1, found(TP, -1, leader_epoch_start=5))
-    assert off.of("R9") == ("held", 1)
+    unclean = {"unclean.leader.election.enable": True}
+    for silent in (Waiting(kip_207="off"), Waiting(kip_207="seed", config=unclean)):
+        silent.lead(1)
+        silent.park()
+        silent.answered(1, found(TP, -1, leader_epoch_start=5))
+        assert silent.of("R9") == ("held", 1)
 
 
 def test_who_did_not_wait() -> None:

@@ -55,14 +55,13 @@ def test_a_leader_that_has_looked() -> None:
     "change",
     [
         {},
-        {"state": "DELETE_SEGMENT_STARTED"},
         {"state": "DELETE_SEGMENT_FINISHED"},
         {"epoch": 1},
     ],
 )
 def test_a_log_that_begins_where_nothing_is(change: dict[str, Any]) -> None:
-    """Shows that no copy has the record if none was consumed, if it is being deleted or is deleted, and if it is of
-    another leader epoch."""
+    """Shows that no copy has the record if none was consumed, if it is deleted, and if it is of another leader
+    epoch."""
     trace = Tiered()
     if change:
         trace.knows("a", 0, 1)
@@ -104,3 +103,21 @@ def test_a_follower_that_begins_behind_a_copy(new: int, epochs: dict[str, int], 
     result = trace.result("R11")
     assert (result.status, result.tested) == ("violated" if says else "held", 1)
     assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED", "excused"),
+        ("DELETE_SEGMENT_FINISHED", "DELETE_SEGMENT_FINISHED", "violated"),
+        (FINISHED, "DELETE_SEGMENT_FINISHED", "violated"),
+    ],
+)
+def test_a_deletion_that_was_begun_when_the_leader_looked(before: str, after: str, status: str) -> None:
+    """Shows that a copy counts for Kafka as long as its deletion has not ended; and no other that is gone."""
+    trace = Tiered()
+    trace.knows("a", 0, 1, before)
+    trace.looks()
+    trace.knows("a", 0, 1, after)
+    trace.moves(0)
+    assert trace.result("R11").status == status
