@@ -11,6 +11,7 @@ BECAUSE = {
     "clock": "a fault changed the client's clock",
     "consumer-refreshes": "the consumer asked for metadata first",
     "crash": "the process ended between the write and its record in the trace",
+    "deleted-by-another": "the next leader had deleted the copy",
     "deletion-begun": "the deletion of its copy had begun and not ended",
     "disk-loss": "disks lost commits of positions",
     "disk-lost": "a voter's disk lost the record",

@@ -67,14 +67,16 @@ REQUESTS_REMEMBERED = 4096
 class Stamps(State):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
-    one of them. copied: the last offset of all segments of which a copy was begun, -1 none. waiting: connection -> the
-    request on it that waits for remote storage, and what could be seen when it began to: its answer is about that, in
-    all partitions."""
+    one of them. copied: the last offset of all segments of which a copy was begun, -1 none. deleted: the highest log
+    start of a leader that deleted copies: another one may find no more than it left. waiting: connection -> the request
+    on it that waits for remote storage, and what could be seen when it began to: its answer is about that, in all
+    partitions."""
 
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
     copied: int = -1
+    deleted: int = 0
     waiting: dict[str, tuple[int, Limits]] = {}
 
     @property
@@ -143,6 +145,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 self._commit(state, mirror)
         elif type(body) is TierSegment:
             state.copied = max(state.copied, body.end)
+            if body.phase == "deleting":
+                state.deleted = max(state.deleted, body.log_start)
         elif type(body) is RpcPark:
             state.waiting[body.connection] = (body.correlation_id, self._limits(state, event.node, mirror))
             if len(state.waiting) > REQUESTS_REMEMBERED:
@@ -274,14 +278,15 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         in between: what it searched may have been deleted meanwhile."""
         asked = told.timestamp
         first = self._found(state, replica, asked, limits.start)
-        last = first if replica.start <= limits.start else self._found(state, replica, asked, replica.start)
+        start = max(replica.start, min(state.deleted, replica.local_start))
+        last = first if start <= limits.start else self._found(state, replica, asked, start)
         if FORGOTTEN in (first, last):
             return ""
         rights = [each if each is not None and each.offset < limit else NOTHING_FOUND for each in (first, last)]
         answer = Stamp(told.offset, told.found_timestamp, told.found_epoch)
         if answer in rights:
             return ""
-        between = first is not None and first.offset < answer.offset < min(replica.start, limit)
+        between = first is not None and first.offset < answer.offset < min(start, limit)
         if between and self._found_above(state, replica.log, answer.offset, asked) in (answer, FORGOTTEN):
             return ""
         given, right = ((each.offset, each.timestamp, each.epoch) for each in (answer, rights[0]))

@@ -198,6 +198,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "deletes such a half copy with what has expired, or never.",
         "untold": "All of it was in the store, and its copier gave up because it could not tell so in time. Kafka "
         "deletes such a copy with what has expired, or never.",
+        "deleted-by-another": "The leader that came after its copier deleted the copy as one that had expired, and the "
+        "copier did not know yet that it was replaced.",
         "outdated-list": "The store listed what it had a while ago when the copy was deleted, and deletes by that.",
     }
     route = SEGMENT
@@ -263,6 +265,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             state.tested += 1
             if missing := sorted(NEEDED.difference(state.objects)):
                 sentence = f"{event.node} told that its copy of {body.tp} is finished, without {', '.join(missing)}"
+                if any(each != event.node for each in state.deleting):
+                    return self.excused("deleted-by-another", state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
         elif body.phase == "deleting":
             state.deleting = [*state.deleting, event.node]

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from actors.trace.events import LogLocalStart, LogStart, ReplyPartition, RpcPark, TierSegment
+from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -174,3 +175,16 @@ def test_nothing_is_found_after_the_log_start_moved(local: int, status: str) -> 
     trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
     trace.emit("broker-1", LogStart(TP, 1, "delete-records", -1, 3))
     assert answers(trace, 20, -1).result("H4").status == status
+
+
+@pytest.mark.parametrize(
+    ("deleted", "offset", "status"), [(2, 2, "held"), (2, 1, "held"), (1, 2, "violated"), (2, 3, "violated")]
+)
+def test_copies_that_another_leader_has_deleted(deleted: int, offset: int, status: str) -> None:
+    """Shows that a former leader, whose log begins at 0, finds what a newer one has left in remote storage."""
+    trace = stamped(10, 30, 40, 50)
+    trace.emit("broker-1", LogLocalStart(TP, 3, "retention-ms", 0))
+    trace.emit("broker-2", TierSegment(TP, "s", "deleting", FINISHED, 0, 0, {"0": 0}, log_start=deleted))
+    trace.emit("broker-1", RpcPark("ListOffsets", 11, "client", "c", 1, 0, 30000, [TP], []))
+    timestamp = (10, 30, 40, 50)[offset]
+    assert answers(trace, 5, offset, timestamp, 0).result("H4").status == status

@@ -204,6 +204,18 @@ def test_an_object_that_no_metadata_tell_of() -> None:
     assert event in finding.events
 
 
+@pytest.mark.parametrize(("deleter", "status"), [(2, "excused"), (1, "violated")])
+def test_a_copy_that_another_leader_has_deleted(deleter: int, status: str) -> None:
+    """Shows that a former leader may tell that a copy is finished which the next one has deleted meanwhile, and not one
+    that it has deleted itself."""
+    trace = Tiers()
+    trace.half("a", *WHOLE)
+    trace.told("deleting", "a", 0, deleter, leader_epoch=1)
+    trace.store("a", *WHOLE, phase="deleted")
+    trace.told("copied", "a", 0)
+    assert trace.result("R12").status == status
+
+
 def test_a_finished_copy_that_lacks_an_object() -> None:
     """Shows that all objects but the index of aborted transactions are needed."""
     trace = Tiers()
