@@ -41,6 +41,7 @@ BECAUSE = {
     "older-epoch-reaches": "the leader has no record of the consumer's epoch",
     "orphaned": "its copier went down or was replaced, or the topic was deleted",
     "outdated-list": "the store's list of its objects was out of date",
+    "remote-store-away": "the remote store was out of reach",
     "removed-topic": "an operator removed the topic",
     "renumbered": "the producer gave numbers of failed batches to others",
     "silent-brokers": "several brokers did not answer",

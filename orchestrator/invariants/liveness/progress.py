@@ -297,12 +297,15 @@ def is_useful(body: Any) -> bool:
 
 NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNKNOWN_TOPIC_ID})
 """What is said of a topic that was removed."""
+UNREAD = frozenset({KafkaError.UNKNOWN_SERVER_ERROR, KafkaError.REQUEST_TIMED_OUT})
+"""What is said of a look-up that the remote store does not answer."""
 
 
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them, which ended at last_us, and
     out_of_order: it was a Produce whose batches were refused as out of order. silent: who was asked and is not in the
-    core. removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata."""
+    core. stored: whether brokers need a remote store for some answers; unread: it was away when such a request failed.
+    removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata."""
 
     count: int = 0
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
@@ -313,6 +316,8 @@ class Retries(WindowState):
     last_us: int = -1
     told: str = ""
     out_of_order: bool = False
+    stored: bool = False
+    unread: bool = False
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
@@ -334,6 +339,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
+        "remote-store-away": "It looked offsets up, for which a broker may need the remote store, which was not in "
+        "the core.",
         "removed-topic": "The answer was that there is no such topic or partition, and an operator had indeed removed "
         "it: until it is created again there is no record to get, and then the bound restarts.",
     }
@@ -351,7 +358,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         return (*super().news, *REMOVALS)
 
     def initial(self, key: str, profile: Profile) -> Retries:
-        return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile))
+        stored = bool(profile.setting(REMOTE_STORAGE))
+        return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile), stored=stored)
 
     def hear(self, state: Retries, event: Stamped) -> Emissions:
         body = event.body
@@ -383,7 +391,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         if state.key not in state.core:
             return NOTHING
         if not state.due:
-            state.count, state.missed_one = 0, False
+            state.count, state.missed_one, state.unread = 0, False, False
             state.silent.clear()
             self.oblige(state, "useful", event)
         state.count += 1
@@ -391,6 +399,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             state.silent.add(body.dst)
         if state.removed.gone and not NO_SUCH_TOPIC.isdisjoint(body.errors):
             state.missed_one = True
+        if state.stored and REMOTE_STORE not in state.core and body.api == Api.ListOffsets.name:
+            state.unread |= body.outcome == "timeout" or not UNREAD.isdisjoint(body.errors)
         errors = "".join(f", {error_name(error)}" for error in body.errors)
         state.last, state.last_us = witness(event), event.wall
         state.out_of_order = body.api == "Produce" and list(body.errors) == [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER]
@@ -413,6 +423,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:
             return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)
+        if state.unread:
+            return self.excused("remote-store-away", state.key, sentence, obligation.by, state.last)
         if state.missed_one:
             return self.excused("removed-topic", state.key, sentence, obligation.by, state.last)
         return self.violated(state.key, sentence, obligation.by, state.last)

@@ -52,7 +52,8 @@ class Lives(State):
     -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch. ``roles``: broker
     -> what its process took up last; ``led``: broker -> the leader epochs that it has led, the newest ones. decided:
     (broker, connection) -> the last ListOffsets on it that waits for remote storage, and what the broker was when it
-    knew what it would say of this partition."""
+    knew what it would say of this partition. fenced: (broker, connection) -> the same, and the leader epoch of the
+    broker when it came, with which the client's was compared."""
 
     lives: dict[int, list[Life]] = {}
     applied: dict[str, int] = {}
@@ -60,6 +61,7 @@ class Lives(State):
     roles: dict[str, TakenUp] = {}
     led: dict[str, list[int]] = {}
     decided: dict[tuple[str, str], tuple[int, TakenUp | None]] = {}
+    fenced: dict[tuple[str, str], tuple[int, int]] = {}
 
     def take_up(self, node: str, role: TakenUp) -> None:
         """A broker leads, or follows, in a leader epoch."""
@@ -152,6 +154,10 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         if type(body) is RpcPark:
             if state.key in body.decided:
                 self._decided(state, event, body.connection, body.correlation_id)
+            role = state.roles.get(event.node)
+            if role is not None and state.key in body.tps:
+                touch(state.fenced, (event.node, body.connection), (body.correlation_id, role.leader_epoch))
+                forget_first(state.fenced, OPEN_REMEMBERED)
             return NOTHING
         if type(body) is TierTask:
             if body.phase == "finish" and body.kind == "list-offsets":
@@ -206,9 +212,11 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         number, role = state.decided.pop((event.node, body.connection), (-1, None))
         if number != body.correlation_id:
             role = state.roles.get(event.node)
+        fenced = state.fenced.pop((event.node, body.connection), None)
         for told in body.partitions:
             if told.tp == state.key and not told.error:
-                epochs = (told.asked_epoch, told.leader_epoch)
+                was_compared = fenced == (body.correlation_id, told.asked_epoch)
+                epochs = (-1 if was_compared else told.asked_epoch, told.leader_epoch)
                 return self._answered(state, event, body.api, body.replica_id, *epochs, role)
         return NOTHING
 

@@ -688,6 +688,25 @@ def test_to_learn_whom_to_ask_is_no_progress(api: str, status: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stored", "how", "status"),
+    [
+        (True, {"api": "ListOffsets", "outcome": "timeout"}, "excused"),
+        (True, {"api": "ListOffsets", "errors": [-1]}, "excused"),
+        (True, {"api": "ListOffsets", "errors": [6]}, "violated"),
+        (True, {"api": "Fetch", "errors": [-1]}, "violated"),
+        (False, {"api": "ListOffsets", "outcome": "timeout"}, "violated"),
+    ],
+)
+def test_look_ups_without_the_remote_store(stored: bool, how: dict[str, Any], status: str) -> None:
+    """Shows that look-ups may fail for as long as the remote store is away, if there is one, and nothing else may."""
+    run = Run(config={"remote.log.storage.system.enable": stored})
+    run.window()
+    run.insists(**how)
+    run.past("L13", 0.1)
+    assert run.status("L13")[0] == status
+
+
+@pytest.mark.parametrize(
     ("propagation", "node", "held_up", "status"),
     [
         ("push", "consumer-1", True, "excused"),

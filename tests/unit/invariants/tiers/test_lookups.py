@@ -279,3 +279,15 @@ def test_a_former_leader_that_keeps_its_client_waiting() -> None:
     stopped.after(2500)
     stopped.paused("stop")
     assert stopped.result("R8").excused == {"clock": 1}
+
+
+@pytest.mark.parametrize(("asked", "status"), [(0, "held"), (-1, "held"), (1, "violated")])
+def test_a_leader_that_is_elected_again_while_it_looks_up(asked: int, status: str) -> None:
+    """Shows that the client's leader epoch is compared with the broker's when the request comes, for P16."""
+    trace = Waiting()
+    trace.lead(1)
+    trace.park()
+    trace.lead(1, 2)
+    trace.read(1)
+    trace.answered(1, found(TP, 3, 2, asked_epoch=asked))
+    assert trace.of("P16")[0] == status
