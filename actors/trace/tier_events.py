@@ -27,6 +27,8 @@ FINISHED = "COPY_SEGMENT_FINISHED"
 """State of a copy that can be read."""
 DELETION_STARTED = "DELETE_SEGMENT_STARTED"
 """State of a copy that goes."""
+DELETED = "DELETE_SEGMENT_FINISHED"
+"""State of a copy that is gone."""
 
 
 class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):

@@ -16,29 +16,32 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
-from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
+from orchestrator.invariants.tiers.known_copies import KnownEnds, of_process
 
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
-COPIES_REMEMBERED = 1024
-"""Of a partition: a replica that is so far behind was not there for long."""
 
 
 class Starts(State):
     """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica. copies:
-    where copied segments end (exclusive). anew: broker -> where its log began anew, until it is appended to."""
+    broker -> where the copies end that it knows of. anew: broker -> where its log began anew, until it is appended to.
+    """
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
-    copies: list[int] = []
+    copies: dict[str, KnownEnds] = {}
     anew: dict[str, tuple[int, Witness]] = {}
 
-    def is_segment_end(self, node: str, offset: int) -> bool:
-        """Whether a segment of a broker, or one that was copied, ends there: what is below may go as a whole."""
-        return offset in self.bases.get(node, []) or offset in self.copies
+    def of(self, event: Stamped) -> KnownEnds:
+        """What the process that recorded an event knows of copies."""
+        return of_process(self.copies, KnownEnds, event)
+
+    def is_segment_end(self, event: Stamped, offset: int) -> bool:
+        """Whether a segment of a broker, or a copy that it knows of, ends there: what is below may go as a whole."""
+        return offset in self.bases.get(event.node, []) or offset in self.of(event).ends.values()
 
 
 class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
@@ -48,7 +51,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     Example: broker-1 leads orders-0 with segments from 0 and 40 on, a high watermark of 55 and a log end of 60. Both
     segments are older than retention.ms, and it begins its log at 40: what is from 40 on is not all committed.
 
-    Of a tiered log, what a broker has itself goes in the same way, while the log start stays.
+    Of a tiered log, what a broker has itself goes in the same way, while the log start stays. Retention of copies moves
+    the log start to the end of a copy that the broker knows of, in whichever state: it also deletes a copy that a
+    leader left unfinished.
     """
 
     id = "P22"
@@ -105,10 +110,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             self._forget_below(state, event.node, body.new)
             if body.reason in ("load", "remote"):
                 state.bases.setdefault(event.node, []).append(body.new)
-        elif type(body) is TierSegment and (body.phase == "copied" or body.state == FINISHED):
-            # Where others begin long since, one that has been away, or does not know that it was replaced, may yet.
-            if body.end + 1 not in state.copies:
-                state.copies = [*state.copies, body.end + 1][-COPIES_REMEMBERED:]
+        elif type(body) is TierSegment and body.phase == "known":
+            # Of any state: retention also takes a copy whose leader went away before it was finished.
+            state.of(event).consume(body)
         return NOTHING
 
     def _continued(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -139,7 +143,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         if type(body) is LogLocalStart:
             own = state.bases.get(event.node, [])
             return "" if body.new in own else "within a segment, of which retention leaves nothing or everything"
-        if body.reason in RETENTION and not state.is_segment_end(event.node, body.new):
+        if body.reason in RETENTION and not state.is_segment_end(event, body.new):
             return "within a segment, of which retention leaves nothing or everything"
         if body.reason == "leader" and body.new > state.highest:
             return f"as its leader is said to do, while no log has begun above {state.highest:,}"

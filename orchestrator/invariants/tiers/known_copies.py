@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from actors.trace.events import Stamped, TierSegment
-from actors.trace.tier_events import FINISHED
+from actors.trace.tier_events import DELETED, FINISHED
 from orchestrator.invariants.folds.fold import Witness, witness
 
 KEPT = 4096
@@ -38,10 +38,15 @@ def copy_of(event: Stamped, body: TierSegment) -> Copy:
     return Copy(body.start, body.end, body.epochs, body.max_timestamp, witness(event))
 
 
-class KnownCopies(msgspec.Struct):
-    """What one process has consumed: the copies, by segment."""
+class Life(msgspec.Struct):
+    """What is known in one life of a node, which is one process."""
 
     incarnation: int
+
+
+class KnownCopies(Life):
+    """What one process has consumed: the copies, by segment."""
+
     copies: dict[str, Copy] = {}
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
@@ -53,10 +58,24 @@ class KnownCopies(msgspec.Struct):
                 del self.copies[next(iter(self.copies))]
 
 
-K = TypeVar("K", bound=KnownCopies)
+class KnownEnds(Life):
+    """Where the copies end (exclusive) that one process knows of, in whichever state, by segment."""
+
+    ends: dict[str, int] = {}
+
+    def consume(self, body: TierSegment) -> None:
+        """It consumed the new state of a copy."""
+        self.ends.pop(body.segment, None)
+        if body.state != DELETED:
+            self.ends[body.segment] = body.end + 1
+            if len(self.ends) > KEPT:
+                del self.ends[next(iter(self.ends))]
 
 
-def of_process(known: dict[str, K], kind: type[K], event: Stamped) -> K:
+L = TypeVar("L", bound=Life)
+
+
+def of_process(known: dict[str, L], kind: type[L], event: Stamped) -> L:
     """What the process that recorded an event knows: at first nothing."""
     found = known.get(event.node)
     if found is None or found.incarnation != event.incarnation:

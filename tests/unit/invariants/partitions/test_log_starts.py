@@ -102,15 +102,49 @@ def test_segments_that_were_cut_off_are_none() -> None:
     assert (again, len(trace.result("P22").violations)) == (0, 1)
 
 
-def test_a_leader_that_does_not_know_that_it_was_replaced() -> None:
-    """Shows that a log may begin where a copy ended even if another one has begun there before."""
+def known(trace: TraceBuilder, broker: int, last: int, state: str, phase: Any = "known") -> str:
+    return trace.emit(f"broker-{broker}", TierSegment(TP, "a", phase, state, 0, last, {"0": 0}))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "COPY_SEGMENT_STARTED",
+        "COPY_SEGMENT_FINISHED",
+        "DELETE_SEGMENT_STARTED",
+    ],
+)
+def test_a_log_begins_behind_a_copy(state: str) -> None:
+    """Shows that retention of copies takes those that a broker knows of, in each state, also where another log has
+    begun further on; and that it is their end that counts."""
     trace = committed(4)
-    trace.emit("broker-1", TierSegment(TP, "a", "copied", "COPY_SEGMENT_STARTED", 0, 1, {"0": 0}))
-    starts(trace, 2, 2)
+    rolled(trace, 2, 3)
+    starts(trace, 2, 3)
+    known(trace, 1, 1, state)
     starts(trace, 1, 2)
     assert trace.result("P22").status == "held"
-    starts(trace, 3, 1)
-    assert trace.result("P22").status == "violated"
+    starts(trace, 1, 4)
+    (finding,) = trace.result("P22").violations
+    assert finding.sentence.endswith("at 4, within a segment, of which retention leaves nothing or everything")
+
+
+def test_copies_that_a_broker_does_not_know() -> None:
+    """Shows that no log begins by retention behind a copy that is gone for its broker, that it has refused, that only
+    others know, or that only a former process of it knew."""
+
+    def judged(trace: TraceBuilder) -> str:
+        starts(trace, 1, 2)
+        return trace.result("P22").status
+
+    gone, refused_it, of_another, of_a_former = (committed(4) for _ in range(4))
+    known(gone, 1, 1, "COPY_SEGMENT_FINISHED")
+    known(gone, 1, 1, "DELETE_SEGMENT_FINISHED")
+    known(refused_it, 1, 1, "COPY_SEGMENT_FINISHED", "refused")
+    known(of_another, 2, 1, "COPY_SEGMENT_FINISHED")
+    known(of_another, 2, 1, "COPY_SEGMENT_STARTED", "copied")
+    known(of_a_former, 1, 1, "COPY_SEGMENT_FINISHED")
+    of_a_former.up("broker-1")
+    assert [judged(each) for each in (gone, refused_it, of_another, of_a_former)] == ["violated"] * 4
 
 
 def test_local_starts() -> None:
@@ -126,7 +160,7 @@ def test_local_starts() -> None:
     copied = committed(4)
     rolled(copied, 2, 2)
     copied.emit("broker-2", LogLocalStart(TP, 2, "load", 0, 4))
-    copied.emit("broker-1", TierSegment(TP, "a", "copied", "COPY_SEGMENT_STARTED", 0, 0, {"0": 0}))
+    known(copied, 2, 0, "COPY_SEGMENT_STARTED")
     assert copied.result("P22").status == "vacuous"
     starts(copied, 2, 1)
     assert copied.result("P22").status == "held"
