@@ -435,12 +435,17 @@ class ConsumerCoordinator(msgspec.Struct):
         topic_ids: dict[str, str] = {}
         for tp, position in owner.positions.items():
             if position.state == "fetching" and position.offset >= 0:
-                leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
-                offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
-                offsets[tp] = [offset, leader_epoch, owner.metadata.metadata_epoch]
+                offsets[tp] = self.entry_of(step, owner, position)
                 if position.topic_id:
                     topic_ids[split_topic_partition(tp)[0]] = position.topic_id
         return offsets, topic_ids
+
+    @staticmethod
+    def entry_of(step: Step, owner: Owner, position: TopicPartitionState) -> Entry:
+        """A position, as it is committed."""
+        leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
+        offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
+        return [offset, leader_epoch, owner.metadata.metadata_epoch]
 
     def on_committed(self, step: Step, owner: Owner, ended: Ended) -> Committed | None:
         """Take the end of an OffsetCommit; returns the commit if it is over."""

@@ -20,6 +20,7 @@ from actors.node.network_client import Ended
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow
+from actors.trace.group_events import Entry
 
 _ROUNDS = 12
 """More than an application can do at once: take what came, send its positions, commit, abort, close."""
@@ -37,7 +38,9 @@ class ProcessorNode(GroupConsumerNode):
     poll before that has its id, as those before it are fenced by then.
 
     rebalanced: a partition was lost with records of it in the transaction. to_end: the transaction is to be ended.
-    sent_offsets: its positions are in it. going_back: positions are to be taken from the group.
+    next_offsets: of each partition that it has records of in the transaction, the offset after those
+    (``ConsumerRecords.nextOffsets``, KIP-1094). sent_offsets: its positions are in it. going_back: positions are to be
+    taken from the group.
     """
 
     sender: Sender = msgspec.field(default_factory=Sender)
@@ -46,6 +49,7 @@ class ProcessorNode(GroupConsumerNode):
     in_transaction: int = 0
     rebalanced: bool = False
     to_end: bool = False
+    next_offsets: dict[str, Entry] = msgspec.field(default_factory=dict)
     sent_offsets: bool = False
     going_back: bool = False
 
@@ -107,7 +111,8 @@ class ProcessorNode(GroupConsumerNode):
     def _send_offsets(self, step: Step) -> None:
         # Who lost its place says so to nobody: as nobody it would be taken for an application without a group.
         generation, settings = self.coordinator.joined, self.coordinator.membership.settings
-        offsets, _ = self.coordinator.consumed(step, self)
+        # A position that is being validated is none of ``consumed``; its records are in the transaction all the same.
+        offsets = {**self.next_offsets, **self.coordinator.consumed(step, self)[0]}
         self.sent_offsets = True
         if offsets and not ("positions-left-out" in step.defects and self.copied % 2):
             group = GroupMetadata(settings.group, generation.id, generation.member, settings.instance)
@@ -124,6 +129,7 @@ class ProcessorNode(GroupConsumerNode):
                 self.going_back = False
             self.in_transaction = 0
             self.rebalanced = self.to_end = self.sent_offsets = False
+            self.next_offsets = {}
         return True
 
     def _return_to_committed(self, step: Step) -> None:
@@ -160,6 +166,7 @@ class ProcessorNode(GroupConsumerNode):
         super()._poll_returns(step, delivery, ended)
         if self.session.phase == "ready":
             self.session.begin(step, self)
+        self.next_offsets[delivery.tp] = self.coordinator.entry_of(step, self, self.positions[delivery.tp])
         _, index = split_topic_partition(delivery.tp)
         workload = self.spec.workload
         tp = topic_partition(workload["copy_to"], index % workload["copy_partitions"])

@@ -56,9 +56,10 @@ from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLo
 
 
 class OpenSend(msgspec.Struct, frozen=True):
-    """producer, number: of the record, from its uid ``producer-1:5``."""
+    """client: node that sends. producer, number: of the record, from its uid ``producer-1:5``."""
 
     acks: int
+    client: str
     producer: str
     number: int
 
@@ -95,7 +96,7 @@ class SendsReturn(PartitionInvariant[Sends]):
     source = "KIP-91; Sender.java"
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
-    types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc, NodeDown)
+    types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc)
     exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
     unseen = (
         "a send whose own timeout is shorter than the bound: it ends as unknown, and is not judged",
@@ -108,7 +109,15 @@ class SendsReturn(PartitionInvariant[Sends]):
         pushes = LatePushes.of(profile)
         return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known, pushes=pushes)
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, NodeDown)
+
     def hear(self, state: Sends, event: Stamped) -> Emissions:
+        if type(event.body) is NodeDown:
+            self._cut(state, event.node, event.body)
+            self._forget_client(state, event.node)
+            return NOTHING
         if type(event.body) is CtlFault:
             state.hung.take(event.body)
             state.pushes.take(event.body)
@@ -123,12 +132,12 @@ class SendsReturn(PartitionInvariant[Sends]):
         if kind is LogAppend:
             self._look_for_gap(state, event.node, body)
             return NOTHING
-        if kind is LogTrunc or kind is PartAssume or kind is NodeDown:
+        if kind is LogTrunc or kind is PartAssume:
             self._cut(state, event.node, body)
             return NOTHING
         if kind is SendInvoke:
             self.oblige(state, body.op, event)
-            state.sends[body.op] = OpenSend(body.acks, *place_of(body.uid))
+            state.sends[body.op] = OpenSend(body.acks, event.node, *place_of(body.uid))
             forget_first(state.sends, OPEN_REMEMBERED)  # their clients are gone
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         state.sends.pop(body.op, None)
@@ -149,6 +158,12 @@ class SendsReturn(PartitionInvariant[Sends]):
             state.cut_log(broker, body.log_end)
         elif type(body) is NodeDown and state.key in body.lost:
             state.cut_log(broker, body.lost[state.key])
+
+    def _forget_client(self, state: Sends, client: str) -> None:
+        """Its process has ended, and nobody waits for its sends any more."""
+        for op in [op for op, send in state.sends.items() if send.client == client]:
+            del state.sends[op]
+            self.void(state, op)
 
     def _look_for_gap(self, state: Sends, broker: str, body: LogAppend) -> None:
         """A leader whose log has nothing of a producer id takes its first batch with any sequence, so a later one of

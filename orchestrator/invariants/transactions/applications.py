@@ -25,6 +25,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvarian
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.transactions.decided import (
+    COMPLETE,
     DECISIONS,
     EPOCH_BUMP,
     MARKER_OF_FORMER,
@@ -133,10 +134,7 @@ class AllOrNothing(KeyedInvariant[Whole]):
                 state.data.setdefault(body.tp, witness(event))
             return NOTHING
         if kind is TxnLoad:
-            for each in body.transactions.values() if body.loaded else ():
-                if str(each.producer_id) == state.key:
-                    state.listed = set(each.partitions)
-            return NOTHING
+            return self._loaded(state, event, body)
         if kind is TxnMarkers:
             for tp in body.partitions if body.outcome == "gone" else ():
                 state.data.pop(tp, None)  # its topic was removed
@@ -145,11 +143,28 @@ class AllOrNothing(KeyedInvariant[Whole]):
         if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
             state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
             state.forgetful.clear()
-        elif body.to_state in ("CompleteCommit", "CompleteAbort"):
+        elif body.to_state in COMPLETE:
             earlier = str(body.producer_id) == state.key and body.producer_epoch < state.producer_epoch
-            return self._completed(state, event, body) if state.data and not (state.complete or earlier) else NOTHING
+            if not state.data or state.complete or earlier:
+                return NOTHING
+            return self._completed(state, event, body.tp, body.transactional_id, body.to_state)
         state.listed = set(body.partitions)
         return NOTHING
+
+    def _loaded(self, state: Whole, event: Stamped, body: TxnLoad) -> Emissions:
+        """The transaction may be complete in what was read: its coordinator wrote so, and was replaced before it knew
+        that this is committed. Up to transaction.version 1 an earlier transaction can have the same epoch."""
+        found: Emissions = NOTHING
+        for transactional_id, each in body.transactions.items() if body.loaded else ():
+            if str(each.producer_id) != state.key:
+                continue
+            this = each.producer_epoch > state.producer_epoch or (
+                each.producer_epoch == state.producer_epoch and state.data.keys() <= state.ends.keys()
+            )
+            if each.state in COMPLETE and state.data and this and not state.complete:
+                found = self._completed(state, event, body.tp, transactional_id, each.state)
+            state.listed = set(each.partitions)
+        return found
 
     def _ended(self, state: Whole, event: Stamped, body: LogAppend) -> Emissions:
         before = state.ends.get(body.tp)
@@ -173,20 +188,20 @@ class AllOrNothing(KeyedInvariant[Whole]):
                 return self.violated(state.key, sentence, each.by, event)
         return NOTHING
 
-    def _completed(self, state: Whole, event: Stamped, body: TxnState) -> Emissions:
+    def _completed(self, state: Whole, event: Stamped, log: str, transactional_id: str, to_state: str) -> Emissions:
         state.tested += 1
         state.complete = True
-        commits = body.to_state == "CompleteCommit"
-        named = f"the transaction of {body.transactional_id} (producer id {state.key}, epoch {state.producer_epoch})"
+        commits = to_state == "CompleteCommit"
+        named = f"the transaction of {transactional_id} (producer id {state.key}, epoch {state.producer_epoch})"
         for tp, first in state.data.items():
             end = state.ends.get(tp)
             if end is None:
                 sentence = f"{event.node} has {named} complete, and {tp} has no marker of it"
-                if tp not in state.listed and body.tp in state.forgetful:
-                    return self.excused(state.forgetful[body.tp], state.key, sentence, first, event)
+                if tp not in state.listed and log in state.forgetful:
+                    return self.excused(state.forgetful[log], state.key, sentence, first, event)
                 return self.violated(state.key, sentence, first, event)
             if end.commits != commits and end.stands:
-                sentence = f"{event.node} has {named} in {body.to_state}, and in {tp} it is {_kind(end.commits)}"
+                sentence = f"{event.node} has {named} in {to_state}, and in {tp} it is {_kind(end.commits)}"
                 if end.former:
                     return self.excused("marker-of-former", state.key, sentence, end.by, event)
                 return self.violated(state.key, sentence, end.by, event)
@@ -287,7 +302,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
                 del state.before[:-REMEMBERED]
             return self._told(state, event, body) if body.asked else NOTHING
         elif kind is TxnState:
-            if body.to_state in ("CompleteCommit", "CompleteAbort"):
+            if body.to_state in COMPLETE:
                 state.completed = True
             if body.to_state in DECISIONS and str(body.producer_id) == state.key:
                 return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)

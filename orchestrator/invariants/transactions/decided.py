@@ -10,6 +10,8 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
 DECISIONS: dict[str, bool] = {"PrepareCommit": True, "PrepareAbort": False}
 """State of a transactional id in which its transaction is decided -> whether it is committed."""
+COMPLETE = ("CompleteCommit", "CompleteAbort")
+"""States of a transactional id whose last transaction is complete."""
 
 REMEMBERED = 8
 """Decisions of a producer id that are remembered."""

@@ -222,6 +222,18 @@ def test_a_send_that_stays_open() -> None:
     assert few.result("L5").excused == {"isr-away": 1}
 
 
+@pytest.mark.parametrize(("node", "status"), [("producer-1", "vacuous"), ("producer-2", "violated")])
+def test_a_send_of_a_process_that_has_ended(node: str, status: str) -> None:
+    """Shows that nobody waits for the sends of a process that has ended; those of others are judged."""
+    run = Run()
+    run.lead(1, 0)
+    run.window()
+    run.send("producer-1:1")
+    run.down(node)
+    run.past("L5")
+    assert run.status("L5")[0] == status
+
+
 @pytest.mark.parametrize(("sequence", "status"), [(1, "excused"), (0, "violated")])
 def test_a_send_that_another_one_overtook(sequence: int, status: str) -> None:
     """Shows a send excused whose turn is over: its leader knew nothing of the producer, and took the next batch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec import UNSET, UnsetType
 
@@ -97,6 +99,33 @@ def test_an_earlier_transaction_that_is_completed_again() -> None:
     trace = written()
     trace.state("PrepareAbort", "CompleteAbort", 2)
     assert trace.result("T5").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("state", "epoch", "marked", "status"),
+    [
+        ("CompleteCommit", 4, BOTH, "held"),
+        ("CompleteCommit", 4, (TP,), "violated"),
+        ("CompleteAbort", 4, BOTH, "violated"),
+        ("CompleteCommit", 3, BOTH, "held"),
+        ("CompleteCommit", 3, (TP,), "vacuous"),
+        ("CompleteCommit", 2, (TP,), "vacuous"),
+    ],
+)
+def test_a_completion_that_only_the_next_coordinator_tells(
+    state: Any, epoch: int, marked: tuple[str, ...], status: str
+) -> None:
+    """Shows that T5 judges a completion that a coordinator wrote just before it was replaced, and that the next one
+    reads: the transaction that follows is another one. In the epoch of the records it may be that of an earlier one."""
+    trace = written()
+    trace.decides(True, partitions=BOTH)
+    for tp in marked:
+        trace.ends("commit", tp=tp)
+    trace.loads(state, epoch, 3, ())
+    trace.state(state, "PrepareAbort", 5, (), node="broker-2", coordinator_epoch=1)
+    if status != "vacuous":
+        trace.state("PrepareAbort", "CompleteAbort", 5, (), node="broker-2", coordinator_epoch=1)
+    assert trace.result("T5").status == status
 
 
 @pytest.mark.parametrize("removed", [False, True])
