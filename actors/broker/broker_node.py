@@ -24,6 +24,7 @@ from actors.broker.configuration import incremental_alter_configs
 from actors.broker.coordinator_common.find_coordinator import find_coordinator
 from actors.broker.delayed_remote_fetch import DelayedRemoteFetch
 from actors.broker.delayed_remote_list_offsets import DelayedRemoteListOffsets, HeldListOffsets
+from actors.broker.delete_records import DelayedDeleteRecords, delete_records
 from actors.broker.describe_producers import describe_producers
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_session import FetchSessionCache
@@ -111,6 +112,7 @@ AnyOperation = (
     DelayedProduce
     | DelayedFetch
     | DelayedRemoteFetch
+    | DelayedDeleteRecords
     | ForwardedRequest
     | OwnRequest
     | DelayedRebalance
@@ -435,6 +437,7 @@ HANDLERS: dict[Api, Callable[[BrokerNode, Turn, str, Any], None]] = {
     Api.CreateTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.DeleteTopics: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.CreatePartitions: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
+    Api.DeleteRecords: lambda node, turn, *asked: delete_records(turn, *asked),
     Api.ElectLeaders: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),
     Api.IncrementalAlterConfigs: lambda node, turn, *asked: incremental_alter_configs(node.forwarding, turn, *asked),
     Api.DescribeQuorum: lambda node, turn, *asked: node.forwarding.forward(turn, *asked),

@@ -150,6 +150,17 @@ class Partition(msgspec.Struct):
             return self.log.end_offset
         return self.last_stable_offset if isolation == READ_COMMITTED else self.log.high_watermark
 
+    def alive_replicas(self, turn: Turn) -> list[int]:
+        """The other replicas whose brokers are alive, as far as this one knows (``MetadataCache.hasAliveBroker``)."""
+        brokers = turn.image.brokers
+        return [each for each in self.remotes if (broker := brokers.get(each)) is not None and not broker.fenced]
+
+    def low_watermark(self, turn: Turn) -> int:
+        """The least log start of this leader and of the other replicas whose brokers are alive, -1 if one has not told
+        (``Partition.lowWatermarkIfLeader``)."""
+        starts = [self.remotes[each].log_start for each in self.alive_replicas(turn)]
+        return min([self.log.start_offset, *starts])
+
     def check_epoch(self, current_leader_epoch: int, *, leader_only: bool) -> KafkaError:
         """The epoch a request carries comes first, leadership second (E-005)."""
         if current_leader_epoch >= 0:

@@ -11,6 +11,8 @@ READABLE = "readable"
 """Consumers wait for it: the high watermark moved, or the leadership did."""
 APPENDED = "appended"
 """Followers wait for it: the log grew, or the leadership moved."""
+STARTED = "started"
+"""DeleteRecords wait for it: a follower's log begins later, the high watermark moved, or the leadership did."""
 REMOTE_OFFSETS = "remote-offsets"
 """ListOffsets that wait for remote storage: an offset was looked up, or the leadership moved."""
 
@@ -48,10 +50,16 @@ def remote_offsets(turn: Turn, tp: str) -> None:
     turn.purgatory.check(turn, (REMOTE_OFFSETS, tp))
 
 
+def started(turn: Turn, tp: str) -> None:
+    """Complete the DeleteRecords of ``tp`` that can be."""
+    turn.purgatory.check(turn, (STARTED, tp))
+
+
 def wake_all(turn: Turn, tp: str) -> None:
     """Everything that waits for ``tp`` looks again."""
     committed(turn, tp)
     readable(turn, tp)
     appended(turn, tp)
+    started(turn, tp)
     if "lookup-outlives-leadership" not in turn.step.defects:
         remote_offsets(turn, tp)

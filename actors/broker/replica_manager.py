@@ -172,6 +172,7 @@ class ReplicaManager(msgspec.Struct):
         if partition.maybe_increment_high_watermark(turn):
             purgatory.committed(turn, partition.tp)
             purgatory.readable(turn, partition.tp)
+            purgatory.started(turn, partition.tp)
 
     # ---- produce -----------------------------------------------------------------------------------------
 
@@ -277,16 +278,24 @@ class ReplicaManager(msgspec.Struct):
             fetches.record_refused(turn, params, result)
             return
         remote = partition.remotes[params.replica_id]
-        was = remote.log_end
+        was, low_watermark = remote.log_end, self._awaited_low_watermark(turn, partition)
         result.error = partition.update_follower(turn, params.follower_fetch(result.item))
         if result.error:
             result.batches = []
             return
+        if low_watermark is not None and partition.low_watermark(turn) > low_watermark:
+            purgatory.started(turn, partition.tp)
         isr = partition.expanded_isr(turn, params.replica_id)
         if isr is not None:
             self._propose(turn, partition, isr)
         if remote.log_end != was and "hw-on-append-only" not in turn.step.defects:
             self._advance(turn, partition)
+
+    def _awaited_low_watermark(self, turn: Turn, partition: Partition) -> int | None:
+        """The low watermark, if a DeleteRecords waits for it to move; else nobody needs to know."""
+        if not turn.purgatory.watching((purgatory.STARTED, partition.tp)):
+            return None
+        return partition.low_watermark(turn)
 
     def on_fetched(self, turn: Turn, ended: Ended, leader: int) -> None:
         """A Fetch of this broker as a follower ended."""

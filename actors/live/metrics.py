@@ -10,7 +10,16 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from actors.config import setting
-from actors.trace.events import AnyTraceEvent, RequestHandled, RpcPark, RpcReply, TierTask, TraceEvent
+from actors.node.errors import KafkaError
+from actors.trace.events import (
+    AnyTraceEvent,
+    RecordsDelete,
+    RequestHandled,
+    RpcPark,
+    RpcReply,
+    TierTask,
+    TraceEvent,
+)
 
 METRICS_PORT = "krift.metrics.port"
 OFF = -1
@@ -50,6 +59,11 @@ class BrokerMetrics:
             ("topic", "partition"),
             registry=self.registry,
         )
+        self._expired_deletions = Counter(
+            "kafka_server_DelayedDeleteRecordsMetrics_ExpiresPerSec",
+            "Partitions of DeleteRecords whose replicas did not begin later in time.",
+            registry=self.registry,
+        )
         self._purgatory = Gauge(
             "kafka_server_DelayedOperationPurgatory_PurgatorySize",
             "Requests that wait in a purgatory.",
@@ -71,12 +85,15 @@ class BrokerMetrics:
             )
         }
         self._parked: set[str] = set()
-        self._purgatory.labels("RemoteListOffsets").set(0)
+        self._deleting: dict[str, set[str]] = {}
+        for name in ("RemoteListOffsets", "DeleteRecords"):
+            self._purgatory.labels(name).set(0)
         self._by_type: dict[type[TraceEvent], Callable[[Any], None]] = {
             TierTask: self._task,
             RpcPark: self._park,
             RpcReply: self._reply,
             RequestHandled: self._handled,
+            RecordsDelete: self._delete,
         }
 
     def _pool(self, prefix: str) -> tuple[Gauge, Gauge]:
@@ -119,6 +136,18 @@ class BrokerMetrics:
     def _reply(self, body: RpcReply) -> None:
         self._parked.discard(body.connection)
         self._purgatory.labels("RemoteListOffsets").set(len(self._parked))
+
+    def _delete(self, body: RecordsDelete) -> None:
+        """A request waits as long as one of its partitions does."""
+        waiting = self._deleting.setdefault(body.connection, set())
+        if body.phase == "begin":
+            waiting.add(body.tp)
+        else:
+            waiting.discard(body.tp)
+            self._expired_deletions.inc(body.error == KafkaError.REQUEST_TIMED_OUT)
+        if not waiting:
+            del self._deleting[body.connection]
+        self._purgatory.labels("DeleteRecords").set(len(self._deleting))
 
     def _handled(self, body: RequestHandled) -> None:
         self._times["RequestQueueTimeMs"].labels(body.api).observe(body.queue_ms)

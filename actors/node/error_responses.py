@@ -13,6 +13,7 @@ from krift.v1.admin import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from krift.v1.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from krift.v1.groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -57,6 +58,8 @@ def error_response(request: AnyRequest, error: KafkaError, message: str = "") ->
             return _produce(request, error)
         case ListOffsetsRequest():
             return _list_offsets(request, error)
+        case DeleteRecordsRequest():
+            return _delete_records(request, error)
         case OffsetForLeaderEpochRequest():
             return _offset_for_leader_epoch(request, error)
         case IncrementalAlterConfigsRequest():
@@ -113,6 +116,20 @@ def _list_offsets(asked: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRe
         for partition in data.partitions:
             index = partition.partition_index
             failed = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=index, error_code=error)
+            topic.partitions.append(failed)
+    return response
+
+
+def _delete_records(asked: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+    response = DeleteRecordsResponse()
+    for data in asked.topics:
+        topic = DeleteRecordsResponse.DeleteRecordsTopicResult(name=data.name)
+        response.topics.append(topic)
+        for partition in data.partitions:
+            index = partition.partition_index
+            failed = DeleteRecordsResponse.DeleteRecordsPartitionResult(
+                partition_index=index, low_watermark=-1, error_code=error
+            )
             topic.partitions.append(failed)
     return response
 

@@ -105,6 +105,8 @@ from actors.trace.reader_events import (
     TierTask as TierTask,
 )
 from actors.trace.rpc_events import (
+    DeletionPhase as DeletionPhase,
+    RecordsDelete as RecordsDelete,
     RequestHandled as RequestHandled,
     RequestPath as RequestPath,
     Rpc as Rpc,

@@ -88,4 +88,26 @@ class RpcPark(TraceEvent, frozen=True, tag="rpc.park"):
     held: bool = False
 
 
-RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled | RpcPark
+DeletionPhase = Literal["begin", "end"]
+
+
+class RecordsDelete(TraceEvent, frozen=True, tag="records.delete"):
+    """A broker's part of a DeleteRecords. begin: as the leader it has moved its log start up to ``offset``, and looks
+    who else has; end: what it answers is decided. ``asked``: as in the request, -1 the high watermark; ``offset``: what
+    it takes that for, -1 nothing. ``low_watermark``: the least log start that it knows of itself and of the ``alive``
+    ones, the other replicas whose brokers are not fenced as far as it knows; -1: one has not told, or there is an
+    error."""
+
+    tp: str
+    phase: DeletionPhase
+    connection: str
+    correlation_id: int
+    asked: int
+    offset: int
+    low_watermark: int
+    error: int
+    leader_epoch: int
+    alive: list[int]
+
+
+RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled | RpcPark | RecordsDelete

@@ -25,6 +25,7 @@ from actors.versions import Ranges
 from krift.v1.admin import ElectLeadersResponse
 from krift.v1.api_versions import ApiVersionsRequest
 from krift.v1.controller import AlterPartitionResponse, BrokerHeartbeatResponse, BrokerRegistrationResponse
+from krift.v1.delete_records import DeleteRecordsRequest
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata import MetadataRequest
@@ -355,8 +356,8 @@ class Environment:
         return "" if command.has("quiet") else told
 
     def verb_fetch(self, command: Command) -> str:
-        """fetch orders-0 at=0 [follower=2] [epoch=-1] [last=-1] [bepoch=52] [v=18] [wait=500] [min=1] [on=f2]: a
-        consumer's Fetch, or a follower's."""
+        """fetch orders-0 at=0 [follower=2] [epoch=-1] [last=-1] [bepoch=52] [v=18] [wait=500] [min=1] [starts=0]
+        [on=f2]: a consumer's Fetch, or a follower's, whose log starts there."""
         topic, index = split_topic_partition(command.words[0])
         version = command.number("v", 18)
         follower = command.number("follower", -1)
@@ -379,6 +380,8 @@ class Environment:
         else:
             data.topic = topic
         data.partitions.append(asked)
+        if "starts" in command.arguments:
+            request.topics[0].partitions[0].log_start_offset = command.number("starts")
         return self.scene.receive(command.text("on", f"f{follower}" if follower >= 0 else "c1"), request, version)
 
     def verb_fetch_many(self, command: Command) -> str:
@@ -453,6 +456,15 @@ class Environment:
             if "epoch" in command.arguments:
                 asked.current_leader_epoch = command.number("epoch")
         return self.scene.receive(command.text("on", "l1"), request, version)
+
+    def verb_delete_records(self, command: Command) -> str:
+        """delete-records orders-0 ... to=5 [time-out=1000] [v=2] [on=d1]: a DeleteRecords; -1: to high watermarks."""
+        request = DeleteRecordsRequest(timeout_ms=command.number("time-out", 1000))
+        for tp in command.words:
+            topic, index = split_topic_partition(tp)
+            asked = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=index, offset=command.number("to"))
+            request.topics.append(DeleteRecordsRequest.DeleteRecordsTopic(name=topic, partitions=[asked]))
+        return self.scene.receive(command.text("on", "d1"), request, command.number("v", 2))
 
     def verb_epoch_end(self, command: Command) -> str:
         """epoch-end orders-0 of=2 [epoch=-1] [replica=-1] [v=4] [on=e1]: an OffsetForLeaderEpoch."""

@@ -13,6 +13,7 @@ from actors.trace.events import (
     LogStart,
     LogTrunc,
     PartAssume,
+    RecordsDelete,
     RepFetch,
     RequestHandled,
     RpcPark,
@@ -30,6 +31,7 @@ from krift.v1.admin import (
 )
 from krift.v1.api_versions import ApiVersionsResponse
 from krift.v1.controller import AlterPartitionRequest, BrokerHeartbeatRequest, BrokerRegistrationRequest
+from krift.v1.delete_records import DeleteRecordsResponse
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata import MetadataResponse
@@ -88,9 +90,19 @@ def describe_event(event: TraceEvent) -> str | None:
             return (
                 f"* {event.api} of {event.connection} {event.path}: queue {event.queue_ms} handler {event.handler_ms}"
             )
+        case RecordsDelete():
+            return _describe_deletion(event)
         case RpcReply():
             return None
     return None
+
+
+def _describe_deletion(event: RecordsDelete) -> str | None:
+    """That of which nothing is waited for is in the answer."""
+    if event.phase == "end" or event.low_watermark >= event.offset:
+        return None
+    alive = ",".join(map(str, event.alive))
+    return f"* {event.tp} low watermark {event.low_watermark} of {event.offset} (alive: {alive})"
 
 
 def _describe_task(event: TierTask) -> str:
@@ -139,6 +151,14 @@ def describe_reply(connection: str, response: AnyResponse | None) -> str:
             parts += [f"{Api(each.api_key).name} {each.min_version}-{each.max_version}" for each in response.api_keys]
         case UpdateMetadataResponse():
             parts = [error_name(response.error_code) if response.error_code else "NONE"]
+        case DeleteRecordsResponse():
+            parts = [
+                f"{data.partition_index}: low watermark {data.low_watermark}"
+                if not data.error_code
+                else f"{data.partition_index}: {error_name(data.error_code)}"
+                for topic in response.topics
+                for data in topic.partitions
+            ]
         case OffsetForLeaderEpochResponse():
             for ends in response.topics:
                 parts += [_epoch_end(data) for data in ends.partitions]

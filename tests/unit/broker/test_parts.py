@@ -17,6 +17,7 @@ from actors.node.step import Step
 from actors.trace.events import RequestHandled
 from krift.v1.admin import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from krift.v1.api_versions import ApiVersionsRequest
+from krift.v1.delete_records import DeleteRecordsRequest
 from krift.v1.groups import DescribeGroupsRequest, OffsetCommitRequest, OffsetFetchRequest
 from krift.v1.list_offsets import ListOffsetsRequest
 from krift.v1.offset_for_leader_epoch import OffsetForLeaderEpochRequest
@@ -158,6 +159,8 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
     listed = ListOffsetsRequest()
     looked_up = ListOffsetsRequest.ListOffsetsPartition(partition_index=0)
     listed.topics.append(ListOffsetsRequest.ListOffsetsTopic(name="t", partitions=[looked_up]))
+    deletion = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0)
+    deleted = DeleteRecordsRequest.DeleteRecordsTopic(name="t", partitions=[deletion])
     ends = OffsetForLeaderEpochRequest()
     asked = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0)
     ends.topics.append(OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic="t", partitions=[asked]))
@@ -175,6 +178,7 @@ def test_an_unsupported_version_is_refused_wherever_an_error_fits() -> None:
         CreateTopicsRequest(topics=[CreateTopicsRequest.CreatableTopic(name="t")]),
         DeleteTopicsRequest(topic_names=["t"]),
         CreatePartitionsRequest(topics=[CreatePartitionsRequest.CreatePartitionsTopic(name="t")]),
+        DeleteRecordsRequest(topics=[deleted]),
         *_of_transactions(),
     )
     samples = {type(request): request for request in requests}

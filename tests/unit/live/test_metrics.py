@@ -7,7 +7,16 @@ from urllib.request import urlopen
 
 from actors.live.metrics import METRICS_FILE, METRICS_PORT, BrokerMetrics, serve_metrics
 from actors.node.errors import KafkaError
-from actors.trace.events import ReaderTaskPhase, ReplyPartition, RequestHandled, RpcPark, RpcReply, TierTask
+from actors.trace.events import (
+    DeletionPhase,
+    ReaderTaskPhase,
+    RecordsDelete,
+    ReplyPartition,
+    RequestHandled,
+    RpcPark,
+    RpcReply,
+    TierTask,
+)
 
 
 def _task(number: int, phase: ReaderTaskPhase, running: int, queued: int, tp: str = "my-orders-0") -> TierTask:
@@ -40,6 +49,26 @@ def test_the_metrics_follow_the_events() -> None:
     told = [ReplyPartition("my-orders-0", KafkaError.REQUEST_TIMED_OUT)]
     metrics.take(RpcReply("ListOffsets", 11, "client", "c", 1, -1, 0, 0, told))
     assert _value(metrics, size, delayedOperation="RemoteListOffsets") == 0
+
+
+def test_deletions_that_wait_are_counted() -> None:
+    """Shows that a DeleteRecords is in its purgatory as long as one of its partitions waits, and how many partitions
+    expired."""
+    metrics = BrokerMetrics()
+
+    def sizes(*told: tuple[DeletionPhase, str, KafkaError]) -> list[float | None]:
+        found = []
+        for phase, tp, error in told:
+            metrics.take(RecordsDelete(tp, phase, "c", 1, 5, 5, 3, int(error), 0, [2]))
+            found.append(_value(metrics, size, delayedOperation="DeleteRecords"))
+        return found
+
+    size = "kafka_server_DelayedOperationPurgatory_PurgatorySize"
+    ok, late = KafkaError.NONE, KafkaError.REQUEST_TIMED_OUT
+    told = [("begin", "orders-0", ok), ("begin", "orders-1", ok), ("end", "orders-1", ok), ("end", "orders-0", late)]
+    assert sizes(*told) == [1, 1, 1, 0]  # type: ignore[arg-type]  # the phases are literals
+    assert sizes(("end", "orders-2", KafkaError.NOT_LEADER_OR_FOLLOWER)) == [0]
+    assert _value(metrics, "kafka_server_DelayedDeleteRecordsMetrics_ExpiresPerSec_total") == 1
 
 
 def test_the_times_of_requests() -> None:
