@@ -78,7 +78,7 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "start-out-of-range",
         "actors.broker",
         "H8",
-        "A consumer at the very start of a log that begins above 0 is told that it is out of range.",
+        "A leader answers OFFSET_OUT_OF_RANGE to a consumer at its log start, if that is above 0.",
         nemesis="retention",
     ),
     Defect("diverging-unsaid", "actors.broker", "P23", "A leader does not report divergence to followers."),

@@ -132,62 +132,74 @@ PROOFS: dict[str, Proof] = {
     "epoch-start-unnoted": Proof("by-turns", r"with last epoch 1, out of range; right is epoch 0 up to [\d,]+"),
     "diverging-at-epoch-start": Proof("two-tails", r"with last epoch 0, epoch 0 up to 0; right is epoch 0 up to"),
     "diverging-out-of-range": Proof("two-tails", r"with last epoch 0, out of range; right is epoch 0 up to [\d,]+"),
-    "retention-past-watermark": Proof("retention", r"began its log of \w+-\d at \d+, above its high watermark \d+"),
-    "retention-within-segment": Proof("retention", r"began its log of \w+-\d at \d+, within a segment"),
-    "anew-keeps-watermark": Proof("retention", r"which began anew at \d+, above its high watermark \d+"),
-    "start-out-of-range": Proof("retention", r"called (\d+) out of range, while its log began at \1 and ended at"),
-    "copies-uncommitted": Proof("tiers", r"copies orders-0 from \d+ to \d+, with the high watermark at \d+"),
-    "copies-newest-first": Proof("tiers", r"copies \w+-0 from \d+ to \d+: nothing between \d+ and that was copied"),
-    "copies-again-from-start": Proof("tiers", r"copies \w+-0 from \d+ to \d+, and knows of a copy of them"),
-    "expired-start-untold": Proof("tiers", r"deletes the copy of bills-0 from \d+ to \d+, and its log begins at \d+"),
-    "copy-errors-ignored": Proof("tiers", r"told that its copy of \w+-0 is finished, without"),
+    "retention-past-watermark": Proof(
+        "retention", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"
+    ),
+    "retention-within-segment": Proof("retention", r"moved the log start of \w+-\d to \d+, which is inside a segment"),
+    "anew-keeps-watermark": Proof("retention", r"which it had restarted at \d+, with a high watermark of \d+"),
+    "start-out-of-range": Proof("retention", r"called (\d+) out of range, but its log starts at \1 and ends at"),
+    "copies-uncommitted": Proof("tiers", r"copies offsets \d+ to \d+ of orders-0, but its high watermark is \d+"),
+    "copies-newest-first": Proof("tiers", r"copies offsets \d+ to \d+ of \w+-0, but no copy has offsets \d+ to"),
+    "copies-again-from-start": Proof("tiers", r"copies offsets \d+ to \d+ of \w+-0, although it knows a copy of them"),
+    "expired-start-untold": Proof(
+        "tiers", r"deletes the copy of offsets \d+ to \d+ of bills-0, but its log starts at \d+"
+    ),
+    "copy-errors-ignored": Proof("tiers", r"reported its copy of \w+-0 as finished without"),
     "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, and left LOG in the store"),
-    "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, and no metadata told of it"),
+    "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, but no metadata record named that copy"),
     "expiry-answers-some": Proof(
         "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
     ),
     "rejected-unanswered": Proof(
         "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
     ),
-    "lookup-ignores-timeout": Proof("remote-reads", r"that its time was over after 1,\d+ ms, where 3,000 were allowed"),
-    "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after the 1,500 ms for which it may wait"),
+    "lookup-ignores-timeout": Proof(
+        "remote-reads", r"with REQUEST_TIMED_OUT after 1,\d+ ms, but its timeout was 3,000 ms"
+    ),
+    "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
     "expiry-drops-finished": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, which it had looked up", (3,)
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although that look-up had ended", (3,)
     ),
     "expiry-leaves-reads": Proof(
-        "remote-reads", r"answered the ListOffsets of .*, and went on with read \d+ of orders-\d"
+        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d"
     ),
     "loss-leaves-reads": Proof(
-        "remote-reads", r"answered the ListOffsets of .*, and went on with read \d+ of orders-[23]"
+        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-[23]"
     ),
-    "reader-uninterrupted": Proof("remote-reads", r"still reads for read \d+ of orders-\d, whose request has expired"),
-    "reader-queue-unbounded": Proof("remote-reads", r"took in a read of orders-\d where 1 reads run, and 2 wait"),
-    "full-queue-waits": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT of orders-\d, of which it had rejected the read"
+    "reader-uninterrupted": Proof("remote-reads", r"still carries out read \d+ of orders-\d, whose request expired"),
+    "reader-queue-unbounded": Proof("remote-reads", r"accepted a read of orders-\d while 1 reads ran and 2 waited"),
+    "full-queue-waits": Proof("remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, whose read it had rejected"),
+    "lookup-holds-handler": Proof(
+        "remote-reads", r"one ListOffsets occupied a request handler of broker-\d for [\d,]+ ms"
     ),
-    "lookup-holds-handler": Proof("remote-reads", r"kept a handler for [\d,]+ ms for one ListOffsets"),
-    "reader-last-come-first": Proof("remote-reads", r"took read \d+, where read \d+ had waited longer"),
-    "remote-skipped": Proof("remote-reads", r"and did not ask remote storage, which is always asked"),
-    "unknown-maximum-is-local": Proof("draft-reads", r"and did not ask remote storage, of which it knew no copy"),
-    "lookup-outlives-leadership": Proof(
-        "remote-reads", r"with offset \d+ of orders-[23], which it had stopped leading"
-    ),
+    "reader-last-come-first": Proof("remote-reads", r"took read \d+ although read \d+ had waited longer"),
+    "remote-skipped": Proof("remote-reads", r"without asking remote storage, which Kafka always asks"),
+    "unknown-maximum-is-local": Proof("draft-reads", r"without asking remote storage, of which it knew no copies"),
+    "lookup-outlives-leadership": Proof("remote-reads", r"with offset \d+ for orders-[23], which it no longer led"),
     "late-answer-unlimited": Proof(
-        "remote-reads", r"with offset \d+ of orders-\d, of which it could read \d+ when it asked"
+        "remote-reads", r"with offset \d+ of orders-\d, but the limit was \d+ when the request arrived"
     ),
     "late-answer-unrefused": Proof(
         "late-refusal",
-        r"that there is nothing in orders-0, when its high watermark was 0 and its leader epoch had begun",
+        r"that orders-0 has no such record, but its high watermark was 0, below the start of its leader epoch",
     ),
     "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
-    "deletes-metadata-alone": Proof("tiers", r"told that a copy of \w+-0 is deleted, which has"),
+    "deletes-metadata-alone": Proof("tiers", r"reported a copy of \w+-0 as deleted, but the store still has"),
     "local-retention-uncopied": Proof(
-        "behind", r"has orders-0 only from \d+ on, while its log begins at 0, and what is"
+        "behind",
+        r"deleted its segments of orders-0 below \d+, but offsets from \d+ on were never copied, and its log starts "
+        r"at 0",
     ),
     "moved-unsaid": Proof("behind", r"with last epoch 0, out of range; right is moved to remote storage"),
-    "follower-forgets-epochs": Proof("behind", r"began its part of orders-0 at \d+, and does not know leader epoch 0"),
-    "follower-forgets-log-start": Proof("behind", r"began its part of the log of orders-0 at \d+, and all of it at"),
-    "log-start-unfound": Proof("forgets", r"the log of broker-1, leader of epoch \d of orders-0, begins at 0; it has"),
+    "follower-forgets-epochs": Proof(
+        "behind", r"moved the local log start of orders-0 to \d+, but it does not know leader epoch 0"
+    ),
+    "follower-forgets-log-start": Proof(
+        "behind", r"moved the local log start of orders-0 to \d+, and the log start to"
+    ),
+    "log-start-unfound": Proof(
+        "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0, but locally at"
+    ),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
         "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"

@@ -1,4 +1,4 @@
-"""P22 and H8: where logs begin, and what clients are told of it."""
+"""P22 and H8: the log start of each replica, and the earliest offset that leaders report."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from orchestrator.invariants.tiers.known_copies import KnownEnds, of_process
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
 
+INSIDE = "which is inside a segment: retention deletes whole segments only"
+
 
 class Starts(State):
-    """bases: broker -> where segments of its log begin, above 0. highest: the highest log start of any replica. copies:
-    broker -> where the copies end that it knows of. anew: broker -> where its log began anew, until it is appended to.
-    """
+    """bases: broker -> the first offsets of its segments, above 0. highest: the highest log start that any replica had.
+    copies: broker -> the ends of the copies that it knows. anew: broker -> the offset at which it restarted its log,
+    until the first append."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
@@ -36,39 +38,46 @@ class Starts(State):
     anew: dict[str, tuple[int, Witness]] = {}
 
     def of(self, event: Stamped) -> KnownEnds:
-        """What the process that recorded an event knows of copies."""
+        """The copies that the process that recorded an event knows."""
         return of_process(self.copies, KnownEnds, event)
 
     def is_segment_end(self, event: Stamped, offset: int) -> bool:
-        """Whether a segment of a broker, or a copy that it knows of, ends there: what is below may go as a whole."""
+        """Whether a segment of a broker, or a copy that it knows, ends there, so that retention may delete everything
+        below."""
         return offset in self.bases.get(event.node, []) or offset in self.of(event).ends.values()
 
 
 class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
-    """What is at or above the high watermark is not committed: who deletes it may delete what nobody has read yet, and
-    a log start above the high watermark sends consumers and followers to offsets that may never be.
+    """Records at or above the high watermark are not committed, and no consumer has read them: retention must not
+    delete them. A log start above the high watermark sends consumers and followers to offsets that may never exist.
 
-    Example: broker-1 leads orders-0 with segments from 0 and 40 on, a high watermark of 55 and a log end of 60. Both
-    segments are older than retention.ms, and it begins its log at 40: what is from 40 on is not all committed.
+    Example: broker-1 leads orders-0. Its segments begin at 0 and 40, its high watermark is 55, and its log ends at 60.
+    Both segments are older than retention.ms. Broker-1 may move the log start to 40, but not to 60, because the second
+    segment has uncommitted records.
 
-    Of a tiered log, what a broker has itself goes in the same way, while the log start stays. Retention of copies moves
-    the log start to the end of a copy that the broker knows of, in whichever state: it also deletes a copy that a
-    leader left unfinished.
+    In a tiered topic, local retention deletes a broker's own segments by the same rules. The log start then stays.
+    Retention of copies moves the log start to the end of a copy that the broker knows, in any state: it also deletes a
+    copy that a leader has left unfinished.
     """
 
     id = "P22"
     title = (
-        "No log begins above its own high watermark; retention drops whole segments, and a follower goes by its leader"
+        "No log starts above its own high watermark; retention deletes whole segments; followers adopt a leader's start"
     )
     source = "KIP-107; Kafka's UnifiedLog.deletableSegments, maybeIncrementLogStartOffset"
     tested_when = (
-        "the start of a data log, or of a broker's part of it, moves up, or a log that began anew gets its first batch"
+        "the log start or the local log start of a replica moves up, or a replica that emptied its log and restarted "
+        "it "
+        "at another offset appends its first batch"
     )
     types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
     before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
     unseen = (
-        "segments that go before their time, or too many of them: the trace has no sizes, and clocks of its own",
-        "what the checkpoint of a log start says after a restart: P12 judges what is recovered",
+        (
+            "segments that retention deletes too early, or in too large a number: the trace has neither the sizes of "
+            "segments nor the brokers' clocks"
+        ),
+        "the log start that a restarted broker reads from its checkpoint: P12 judges the recovered log",
     )
 
     def initial(self, key: str, profile: Profile) -> Starts:
@@ -87,10 +96,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             return NOTHING
         state.tested += 1
         if wrong := self._wrong(state, event, body, mirror):
-            what = "log" if type(body) is LogStart else "part of the log"
-            return self.violated(
-                state.key, f"{event.node} began its {what} of {state.key} at {body.new:,}, {wrong}", event
-            )
+            what = "log start" if type(body) is LogStart else "local log start"
+            sentence = f"{event.node} moved the {what} of {state.key} to {body.new:,}, {wrong}"
+            return self.violated(state.key, sentence, event)
         return NOTHING
 
     def step(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -111,20 +119,21 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             if body.reason in ("load", "remote"):
                 state.bases.setdefault(event.node, []).append(body.new)
         elif type(body) is TierSegment and body.phase == "known":
-            # Of any state: retention also takes a copy whose leader went away before it was finished.
+            # Of any state: retention also deletes a copy whose leader went away before it had finished it.
             state.of(event).consume(body)
         return NOTHING
 
     def _continued(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
-        """A log that began anew began with its high watermark there: nobody else could say what is committed below."""
+        """A restarted log has its high watermark at its start: no record says how much below it is committed."""
         start, by = state.anew.pop(event.node)
         state.tested += 1
         watermark = mirror.replica(event.node).high_watermark
         if watermark >= start:
             return NOTHING
         sentence = (
-            f"{event.node} appended to its log of {state.key}, which began anew at {start:,}, above its high watermark "
-            f"{watermark:,}"
+            f"{event.node} appended to its log of {state.key}, which it had restarted at {start:,}, with a high "
+            f"watermark "
+            f"of {watermark:,}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -138,20 +147,21 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             return f"above its high watermark {replica.high_watermark:,}"
         if type(body) is LogLocalStart and body.reason == "remote":
             if body.log_start > state.highest:
-                return f"and all of it at {body.log_start:,}, while no log has begun above {state.highest:,}"
+                return f"and the log start to {body.log_start:,}, but no replica ever had one above {state.highest:,}"
             return ""
         if type(body) is LogLocalStart:
             own = state.bases.get(event.node, [])
-            return "" if body.new in own else "within a segment, of which retention leaves nothing or everything"
+            return "" if body.new in own else INSIDE
         if body.reason in RETENTION and not state.is_segment_end(event, body.new):
-            return "within a segment, of which retention leaves nothing or everything"
+            return INSIDE
         if body.reason == "leader" and body.new > state.highest:
-            return f"as its leader is said to do, while no log has begun above {state.highest:,}"
+            return f"as its leader's log start, but no replica ever had one above {state.highest:,}"
         return ""
 
 
 class Told(msgspec.Struct, frozen=True):
-    """The earliest offset that a leader told last, in one leader epoch and one life: of the log, or of its own part."""
+    """The last earliest offset that a leader reported, in one leader epoch and one incarnation: of the log, or of its
+    local part."""
 
     leader_epoch: int
     incarnation: int
@@ -166,26 +176,33 @@ class Earliest(State):
 
 
 class EarliestIsTruthful(LogInvariant[Earliest]):
-    """A consumer that begins at the earliest offset reads from there on. If that is refused as out of range, it asks
-    again, and reads nothing; if the earliest offset goes back, it reads what was deleted, or gaps.
+    """A consumer without a position begins at the earliest offset. If the leader refuses that offset as out of range,
+    the consumer asks for the earliest offset again, and reads nothing. If the earliest offset goes back, the consumer
+    begins at deleted records, or at a gap.
 
     Example: broker-1, leader of orders-0, answers ListOffsets for EARLIEST with 40, and a consumer fetches from 40. The
-    broker's log still begins at 40, and it answers OFFSET_OUT_OF_RANGE.
+    log of broker-1 still starts at 40, but its answer is OFFSET_OUT_OF_RANGE. Or broker-1 answers the next ListOffsets
+    for EARLIEST with 30.
 
-    Where a log begins is known from the trace, not from the answers.
+    The check takes the log start from the trace, not from the answers.
     """
 
     id = "H8"
-    title = "A position within a leader's log is not out of range, and the earliest offset it reports never goes back"
+    title = "No leader calls a position inside its log out of range, and its earliest offset never goes back"
     source = "KIP-107; KIP-122; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.readRecords"
     tested_when = (
-        "a leader whose log begins above 0 reports the earliest offset, or calls a consumer's position out of range"
+        "a leader reports an earliest offset above 0, or calls a consumer's position out of range while its log "
+        "start is "
+        "above 0"
     )
     types = (RpcReply, FetchTold)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
-        "a log start that is lost with a process: it is that of the checkpoint then, which is older",
-        "a log start of 0: M4 and P26 judge positions in such logs",
+        (
+            "a log start that was not in the checkpoint yet when its process ended: the next process begins with an "
+            "older one"
+        ),
+        "logs that start at 0: M4 and P26 judge positions in them",
     )
 
     def initial(self, key: str, profile: Profile) -> Earliest:
@@ -205,7 +222,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         return self.violated(
             state.key,
             f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, called {body.offset:,} out of range, "
-            f"while its log began at {replica.start:,} and ended at {replica.log.end:,}",
+            f"but its log starts at {replica.start:,} and ends at {replica.log.end:,}",
             event,
         )
 
@@ -225,7 +242,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
                 return self.violated(
                     state.key,
                     f"{event.node}, leader of epoch {now.leader_epoch} of {state.key}, reported {now.offset:,} as the "
-                    f"{what}, while that was {begins:,}",
+                    f"{what}, but it was {begins:,}",
                     event,
                 )
             same = last is not None and (last.leader_epoch, last.incarnation) == (now.leader_epoch, now.incarnation)
@@ -233,7 +250,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
                 return self.violated(
                     state.key,
                     f"{event.node}, leader of epoch {now.leader_epoch} of {state.key}, reported {now.offset:,} as the "
-                    f"{what} after {last.offset:,}",
+                    f"{what} after it had reported {last.offset:,}",
                     last.by,
                     event,
                 )

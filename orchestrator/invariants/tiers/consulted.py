@@ -1,4 +1,4 @@
-"""R7: remote storage is asked unless all that is in it is earlier."""
+"""R7: look-ups by timestamp ask remote storage, unless all copies there are earlier."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ V = TypeVar("V")
 
 
 class Known(KnownCopies):
-    """asked: connection -> the last request on it for which remote storage was to be asked. decided: connection -> the
-    last one that waits for other partitions, and the latest copy when this one was decided."""
+    """asked: connection -> the last request on it for which the broker asked remote storage. decided: connection -> the
+    last request that waits for other partitions, and the latest copy when this partition was decided."""
 
     asked: dict[str, int] = {}
     decided: dict[str, tuple[int, Copy | None]] = {}
 
 
 class Consulted(State):
-    """Of one partition. tiered: whether its topic is, from its creation on. drafts: node -> whether it has the draft.
-    known: node -> what it knows."""
+    """Of one partition. tiered: whether its topic was created with tiered storage. drafts: node -> whether it has the
+    KIP's draft. known: node -> its knowledge."""
 
     tiered: bool = False
     drafts: dict[str, bool] = {}
@@ -35,33 +35,33 @@ class Consulted(State):
     profile: Profile = Profile()
 
     def of(self, event: Stamped) -> Known:
-        """What a broker knows in this life."""
+        """The knowledge of a broker in this incarnation."""
         return of_process(self.known, Known, event)
 
     def is_draft(self, node: str) -> bool:
-        """Whether a broker has the proposal's draft."""
+        """Whether a broker has the KIP's draft."""
         if node not in self.drafts:
             self.drafts[node] = self.profile.feature(FEATURE, node) == "draft"
         return self.drafts[node]
 
 
 class RemoteStorageIsConsulted(LogInvariant[Consulted]):
-    """An application that asks for a time does not know in which tier its record is. A broker that looks in its own log
-    alone finds a later record, or none, and the application skips all that lies between.
+    """An application that looks a timestamp up does not know in which tier the record is. A broker that searches its
+    local log alone finds a later record, or none, and the application skips all records in between.
 
-    Example: of orders-0 broker-1 has offsets from 40 on, and the copies have those below, up to 12:05:00. For 12:01:00
-    remote storage must be asked first. For 12:07:00 Kafka asks it, too; the proposal's draft need not, as no copy is as
-    late, and must as long as it knows of no copy.
+    Example: broker-1 has offsets of orders-0 from 40 on locally. The copies have the earlier ones, up to 12:05:00. For
+    12:01:00 broker-1 must ask remote storage first. For 12:07:00 Kafka asks remote storage, too. The KIP's draft need
+    not, because no copy is as late; but it must ask while it knows no copy.
     """
 
     id = "R7"
-    title = "A look-up by timestamp asks remote storage, unless all that is there is known to be earlier"
+    title = "A look-up by timestamp asks remote storage, unless all copies there are known to be earlier"
     source = "KIP-1075 (the draft's maxTimestamp); Kafka's UnifiedLog.fetchOffsetByTimestamp"
     tested_when = "a broker finds an offset by timestamp in a partition of a tiered topic"
     unseen = (
-        "What remote storage answers: H4 judges the offset.",
-        "Look-ups that find nothing: the log may be empty.",
-        "Topics that are made tiered after their creation.",
+        "The answer of remote storage: H4 judges the offset.",
+        "Look-ups that find no record: the log may be empty.",
+        "Topics that get tiered storage after their creation.",
     )
     types = (TierTask, TierSegment, RpcPark, RpcReply)
     cases = {RpcReply: (LIST_OFFSETS,)}
@@ -87,7 +87,7 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
         return NOTHING
 
     def _latest(self, known: Known, node: str, mirror: LogMirror) -> Copy | None:
-        """The latest of the copies that are of the broker's own log, of those that it still shows if there are any;
+        """The latest copy of the broker's own log: of copies above its log start, if there are any, otherwise of all;
         None if it knows none."""
         replica = mirror.replica(node)
         own = [copy for copy in known.copies.values() if _is_of(copy, replica.log)]
@@ -109,17 +109,17 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
             if why := self._must_ask(state.is_draft(event.node), latest, told):
                 sentence = (
                     f"{event.node} answered {body.src} with offset {told.offset:,} of {told.tp} for timestamp "
-                    f"{told.timestamp}, and did not ask remote storage, {why}"
+                    f"{told.timestamp} without asking remote storage, {why}"
                 )
                 return self.violated(state.key, sentence, None if latest is None else latest.by, event)
         return NOTHING
 
     def _must_ask(self, draft: bool, latest: Copy | None, told: ReplyPartition) -> str:
-        """Why it had to, "" if it had not."""
+        """Why the broker had to ask, "" if it need not."""
         if not draft:
-            return "which is always asked"
+            return "which Kafka always asks"
         if latest is None:
-            return "of which it knew no copy"
+            return "of which it knew no copies"
         if told.timestamp > latest.max_timestamp:
             return ""
         return f"which has records up to timestamp {latest.max_timestamp}"
@@ -133,7 +133,8 @@ def _remember(of: dict[str, V], name: str, what: V) -> None:
 
 
 def _is_of(copy: Copy, log: Prefix) -> bool:
-    """Whether the last record of a copy is of the same leader epoch in a log, so that all before it are the same."""
+    """Whether the last record of a copy has the same leader epoch in a log, so that all earlier ones are the same,
+    too."""
     if copy.end >= log.end:
         return False
     epoch = copy.epoch_at(copy.end)

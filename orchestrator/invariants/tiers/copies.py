@@ -1,4 +1,4 @@
-"""What leaders copy to the remote store, what they delete there, and what becomes of copies that break off."""
+"""R10 and R12: the segments that leaders copy to the remote store and delete there, and copies that break off."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_o
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
 GONE = "gone"
-"""Name of the obligation that nothing is left of a copy that broke off."""
+"""Name of the obligation that an abandoned copy is deleted."""
 NEVER_US = 1 << 62
 STALE = kinds_of(StaleListing)
 
 
 class Knowledge(KnownCopies):
-    """Of one process. high_watermark: its own, -1 not told yet, and the event ``by``. begun: the leader epoch in which
-    it copies, -1 none; behind: the copies that it knew when it began to, or made: it goes on from there, whatever a
-    former leader still copies."""
+    """Of one process. high_watermark: its own, -1 none yet, from the event ``by``. begun: the leader epoch in which it
+    copies, -1 none. behind: the copies that it knew at its first copy in that epoch, and its own: it continues after
+    them, whatever a former leader still copies."""
 
     high_watermark: int = -1
     by: Witness | None = None
@@ -53,7 +53,7 @@ class Knowledge(KnownCopies):
 
 
 class Copied(State):
-    """end: how far was ever copied (exclusive). known: by broker."""
+    """end: the end of all copies that ever were (exclusive). known: by broker."""
 
     end: int = 0
     known: dict[str, Knowledge] = {}
@@ -64,25 +64,25 @@ class Copied(State):
 
 
 class CopiesMakeOneLog(KeyedInvariant[Copied]):
-    """What is in remote storage is read as the log itself, long after the replicas have dropped it. A copy of records
-    that are not committed, a gap between two copies, or a copy that goes while the log still begins before its end,
-    shows what never was, or hides what was acknowledged.
+    """Consumers read copies in remote storage as a part of the log, long after the replicas have deleted their own
+    segments. A copy of uncommitted records gives them records that may never exist. A gap between two copies, or the
+    deletion of a copy that the log still needs, hides acknowledged records.
 
-    Example: broker-1, leader of orders-0, copies the segment with the offsets from 40 to 59 while its high watermark is
-    52; or it deletes the copy of offsets 0 to 19 while its log begins at 10; or it has learned that offsets 40 to 59
-    are copied, before it copied anything as their leader, and copies them again; or it deletes its own segment of the
-    offsets from 40 to 59, which nobody has copied.
+    Example: broker-1, leader of orders-0, copies the segment with offsets 40 to 59 while its high watermark is 52. Or
+    it deletes the copy of offsets 0 to 19 while its log starts at 10. Or it copies offsets 40 to 59 again, although it
+    knew a copy of them before its first copy as the leader. Or it deletes its local segment with offsets 40 to 59,
+    which no broker has copied.
     """
 
     id = "R10"
-    title = "Copies are committed, leave no gap, and stay as long as the log shows them"
+    title = "Remote storage has copies of committed records alone, without a gap, for as long as the log needs them"
     source = "KIP-405; KAFKA-15272; KAFKA-15241; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a leader begins to copy a segment, or to delete a copy that was finished; or a replica drops segments by its "
-        "local retention"
+        "a leader begins to copy a segment, or to delete a finished copy; or a replica deletes segments by its local "
+        "retention"
     )
     route = PARTITION
-    unseen = ("What is copied, and what a replica drops, in the same leader epochs: R7 judges what is read.",)
+    unseen = ("Leader epochs, where it compares offsets to judge gaps and local retention: R7 judges look-ups.",)
     types = (TierSegment, LogHw, LogLocalStart)
 
     def initial(self, key: str, profile: Profile) -> Copied:
@@ -92,7 +92,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         body: Any = event.body
         kind = type(body)
         if kind is LogHw:
-            # Of a follower too: it begins as a leader with what it knew.
+            # Of a follower, too: a new leader begins with the high watermark that it had.
             known = state.of(event)
             known.high_watermark, known.by = body.new, witness(event)
         elif kind is LogLocalStart:
@@ -100,7 +100,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         elif body.phase == "known":
             state.of(event).consume(event, body)
             if body.state == FINISHED:
-                # Whoever copied it may have gone before it told of that.
+                # The process that copied it may have ended before it recorded the end of the copy.
                 state.end = max(state.end, body.end + 1)
         elif body.phase == "copied":
             state.end = max(state.end, body.end + 1)
@@ -114,8 +114,9 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             state.tested += 1
             if body.within and body.end >= body.log_start:
                 sentence = (
-                    f"{event.node} deletes the copy of {state.key} from {body.start} to {body.end}, "
-                    f"and its log begins at {body.log_start}"
+                    f"{event.node} deletes the copy of offsets {body.start:,} to {body.end:,} of {state.key}, but "
+                    f"its log "
+                    f"starts at {body.log_start:,}"
                 )
                 return self.violated(state.key, sentence, event)
         return NOTHING
@@ -127,23 +128,26 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         if body.new <= state.end:
             return NOTHING
         sentence = (
-            f"{event.node} has {state.key} only from {body.new} on, while its log begins at {body.log_start}, and what "
-            f"is from {state.end} on was not copied"
+            f"{event.node} deleted its segments of {state.key} below {body.new:,}, but offsets from {state.end:,} on "
+            f"were "
+            f"never copied, and its log starts at {body.log_start:,}"
         )
         return self.violated(state.key, sentence, event)
 
     def _copies(self, state: Copied, event: Stamped, body: TierSegment) -> Emissions:
-        what = f"{event.node} copies {state.key} from {body.start} to {body.end}"
+        what = f"{event.node} copies offsets {body.start:,} to {body.end:,} of {state.key}"
         known = state.of(event)
         watermark = body.high_watermark if known.by is None else known.high_watermark
         limit = min(watermark, body.last_stable_offset)
         if body.end >= limit:
             sentence = (
-                f"{what}, with the high watermark at {watermark} and the last stable offset {body.last_stable_offset}"
+                f"{what}, but its high watermark is {watermark:,} and its last stable offset "
+                f"{body.last_stable_offset:,}"
             )
             return self.violated(state.key, sentence, known.by, event)
-        if body.start > max(state.end, body.log_start):
-            sentence = f"{what}: nothing between {max(state.end, body.log_start)} and that was copied"
+        first = max(state.end, body.log_start)
+        if body.start > first:
+            sentence = f"{what}, but no copy has offsets {first:,} to {body.start - 1:,}"
             return self.violated(state.key, sentence, event)
         mine = copy_of(event, body)
         if known.begun != body.leader_epoch:
@@ -151,16 +155,16 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         for each in (known.copies[segment] for segment in known.behind if segment in known.copies):
             inside = each.start <= body.start and body.end <= each.end
             if inside and each.same_at(mine, body.start, body.end):
-                return self.violated(state.key, f"{what}, and knows of a copy of them", each.by, event)
+                return self.violated(state.key, f"{what}, although it knows a copy of them", each.by, event)
         return NOTHING
 
 
 class OneCopy(WindowState):
-    """One copy of a segment. tp: its partition; copier: who copies it, in which leader epoch; orphaned: that one went,
-    or leads no more, so that nobody is about to finish it. objects: of it that the store has; told: whether its
-    metadata are known to somebody; finished: and whether they say so. deleting: who began to delete it; untold: all of
-    it was there when its copier could not tell that. stale_us: until when the store's lists may be older than what it
-    has."""
+    """One copy of a segment, of partition tp. copier: the broker that copies it, as leader of leader_epoch. orphaned:
+    the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
+    has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
+    brokers that began to delete it. untold: all objects were in the store when the copier failed to report that.
+    stale_us: until then the store's lists of objects may be out of date."""
 
     tp: str = ""
     copier: str = ""
@@ -175,32 +179,35 @@ class OneCopy(WindowState):
 
 
 class HalfCopiesGoAway(WindowInvariant[OneCopy]):
-    """A copy that broke off takes room for ever if nobody deletes it, and one that is told to be finished before all of
-    it is there cannot be read.
+    """An abandoned copy takes room for ever if nobody deletes it. A copy that is reported as finished before all of its
+    objects are in the store cannot be read.
 
-    Example: the store fails while broker-1 copies a segment, and its log data stay in the store though no other object
-    of it ever comes; or the metadata say that a copy is finished whose index was never stored; or that it is deleted,
-    and its log data are still there; or broker-1 gives a copy up, and does not try to delete what was stored of it. The
-    obligation begins with the first object in the store and ends when the copy is told to be finished, or when all of
-    it is gone.
+    Example: the store fails while broker-1 copies a segment. The log data stay in the store, and no other object of the
+    copy ever follows. Or the metadata report a copy as finished although its index was never stored, or as deleted
+    although its log data are still in the store. Or broker-1 gives up a copy and does not try to delete its objects.
+    The obligation begins with the first object in the store. It ends when the copy is reported as finished, or when the
+    last of its objects is deleted.
     """
 
     id = "R12"
-    title = "A copy is whole when it is reported as finished, and one that broke off is deleted"
+    title = "A copy is complete when it is reported as finished, and an abandoned copy is deleted"
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a copy is told to be finished or deleted, or is given up; or what was stored of one that broke off goes, in a "
-        "window"
+        "a copy is reported as finished or deleted, or is given up; or the last object of an abandoned copy is "
+        "deleted, "
+        "in a window"
     )
-    unseen = ("What the objects of a copy hold: only that the store has them.",)
+    unseen = ("The content of a copy's objects: the check only sees that the store has them.",)
     exemptions = {
-        "orphaned": "Whoever copied it went down or leads the partition no more, or its topic was deleted. Kafka "
-        "deletes such a half copy with what has expired, or never.",
-        "untold": "All of it was in the store, and its copier gave up because it could not tell so in time. Kafka "
-        "deletes such a copy with what has expired, or never.",
-        "deleted-by-another": "The leader that came after its copier deleted the copy as one that had expired, and the "
-        "copier did not know yet that it was replaced.",
-        "outdated-list": "The store listed what it had a while ago when the copy was deleted, and deletes by that.",
+        "orphaned": "The broker that copied it went down or no longer leads the partition, or the topic was deleted. "
+        "Kafka deletes such an incomplete copy together with expired ones, or never.",
+        "untold": "All objects were in the store, and the broker gave up because it could not report that in time. "
+        "Kafka "
+        "deletes such a copy together with expired ones, or never.",
+        "deleted-by-another": "The next leader deleted the copy as expired, and the broker that copied it did not know "
+        "yet that it had been replaced.",
+        "outdated-list": "When the copy was deleted, the store's list of its objects was out of date, and the store "
+        "deletes the objects in its list.",
     }
     route = SEGMENT
     types = (TierSegment, StoreObject)
@@ -249,7 +256,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         if not state.finished:
             self.oblige(state, GONE, event)
         if not state.told:
-            sentence = f"{body.object} of a copy of {body.tp} was stored, and no metadata told of it"
+            sentence = f"{body.object} of a copy of {body.tp} was stored, but no metadata record named that copy"
             return self.violated(state.key, sentence, event)
         return NOTHING
 
@@ -264,7 +271,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             self.void(state, GONE)
             state.tested += 1
             if missing := sorted(NEEDED.difference(state.objects)):
-                sentence = f"{event.node} told that its copy of {body.tp} is finished, without {', '.join(missing)}"
+                sentence = f"{event.node} reported its copy of {body.tp} as finished without {', '.join(missing)}"
                 if any(each != event.node for each in state.deleting):
                     return self.excused("deleted-by-another", state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
@@ -276,7 +283,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             state.tested += 1
             if state.objects:
                 left = ", ".join(state.objects)
-                sentence = f"{event.node} told that a copy of {body.tp} is deleted, which has {left}"
+                sentence = f"{event.node} reported a copy of {body.tp} as deleted, but the store still has {left}"
                 if event.wall <= state.stale_us:
                     return self.excused("outdated-list", state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
@@ -293,7 +300,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     def missed(self, state: OneCopy, name: str, obligation: Obligation) -> Emissions:
         if REMOTE_STORE not in state.core:
             return NOTHING
-        sentence = f"a copy of {state.tp} by {state.copier} has {', '.join(state.objects)} in the store, and no end"
+        objects = ", ".join(state.objects)
+        sentence = f"{objects} stayed in the store, of a copy of {state.tp} by {state.copier} that was never finished"
         if state.orphaned or state.copier not in state.core:
             return self.excused("orphaned", state.key, sentence, obligation.by)
         if state.untold:

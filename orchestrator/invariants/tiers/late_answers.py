@@ -1,4 +1,4 @@
-"""R9: what is looked up in remote storage is told as if it had been found at once."""
+"""R9: a look-up in remote storage is answered as if it had ended at once."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CLIENT = -1
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How far the log of a broker could be read when it let a request wait: by clients, by those that read committed
-    records alone, and by brokers. ``leads``: the leader epoch in which it led."""
+    """The limits of a broker's log when it let a request wait: the high watermark for clients, the last stable offset
+    for clients at read_committed, and the log end for brokers. ``leads``: the leader epoch in which it led."""
 
     correlation_id: int
     leads: int
@@ -28,29 +28,30 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Asked(State):
-    """Of one partition: connection -> what was so when its request began to wait."""
+    """Of one partition: connection -> the limits when its request began to wait."""
 
     limits: dict[str, Limits] = {}
     profile: Profile = Profile()
 
 
 class LateAnswersKeepTheLimit(LogInvariant[Asked]):
-    """While remote storage is asked, the log goes on: a limit that is read when the answer comes may be another
-    leader's, and what KIP-207 refused at first looks settled.
+    """The log changes while a broker waits for remote storage. Limits that the broker reads only when the result
+    arrives may belong to another leader epoch, and a look-up that KIP-207 refused at first would be answered.
 
-    Example: list-offsets-1 asks broker-2 for a time, just after it was elected: its high watermark is 1,204, its epoch
-    began at 1,310, and nothing below 1,204 is as late. The look-up finds offset 1,250. By then the high watermark is
-    1,310, but the answer is OFFSET_NOT_AVAILABLE, as at the beginning; never an offset that is not committed.
+    Example: list-offsets-1 looks a timestamp up at broker-2, which was elected a moment ago: its high watermark is
+    1,204, its leader epoch began at 1,310, and no record below 1,204 is as late. The look-up finds offset 1,250. By
+    then the high watermark is 1,310. The answer must still be OFFSET_NOT_AVAILABLE, as at the beginning, and never an
+    offset that was not committed then.
     """
 
     id = "R9"
-    title = "A late answer to ListOffsets keeps the limit and the refusal of when it was asked, and is below the end"
+    title = "A ListOffsets that waited for remote storage is answered by the limits of the log at its arrival"
     source = "KIP-1075; KIP-207; Kafka's DelayedRemoteListOffsets.tryComplete (lastFetchableOffset, maybeOffsetsError)"
-    tested_when = "a broker answers a ListOffsets that waited for remote storage, with an offset or with nothing"
+    tested_when = "a broker answers a ListOffsets that waited for remote storage, without an error"
     requires = (FEATURE,)
     types = (RpcPark, RpcReply)
     cases = {RpcReply: (LIST_OFFSETS,)}
-    unseen = ("Whether an earlier record would have been right, or nothing would: H4 compares with the log.",)
+    unseen = ("Whether an earlier record, or no record, would have been right: H4 compares the answer with the log.",)
 
     def initial(self, key: str, profile: Profile) -> Asked:
         return Asked(key, profile=profile)
@@ -88,11 +89,11 @@ class LateAnswersKeepTheLimit(LogInvariant[Asked]):
         if body.replica_id == CLIENT:
             limit = limits.stable if body.isolation == READ_COMMITTED else limits.high_watermark
         if told.offset >= limit:
-            return f"with offset {told.offset:,} of {state.key}, of which it could read {limit:,} when it asked"
+            return f"with offset {told.offset:,} of {state.key}, but the limit was {limit:,} when the request arrived"
         lagging = limits.leads == told.leader_epoch and limits.high_watermark < told.leader_epoch_start
         if told.offset < 0 and lagging and body.replica_id == CLIENT and must_refuse(state.profile, state.key, node):
             return (
-                f"that there is nothing in {state.key}, when its high watermark was {limits.high_watermark:,} and its "
-                f"leader epoch had begun at {told.leader_epoch_start:,}"
+                f"that {state.key} has no such record, but its high watermark was {limits.high_watermark:,}, below the "
+                f"start of its leader epoch, {told.leader_epoch_start:,}, when the request arrived"
             )
         return ""

@@ -1,4 +1,4 @@
-"""R11: where the log of a tiered partition begins at its leaders."""
+"""R11: the log start of a tiered partition, at its leaders, and the local log start at its followers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
 
 
 class Known(KnownCopies):
-    """``looked``: the leader epoch in which it has looked where the log begins, -1 none; ``by``: the event. deleting:
-    segment -> the offsets of its copy, of which the deletion was begun and has not ended; ``started``: where the log
-    begins as it has looked, if that is in one of these."""
+    """``looked``: the leader epoch in which the broker has looked for its log start, -1 none; ``by``: the event.
+    deleting: segment -> the offsets of a copy whose deletion has begun and has not ended; ``started``: the log start
+    that the broker found, if it is in such a copy."""
 
     looked: int = -1
     deleting: dict[str, tuple[int, int]] = {}
@@ -35,34 +35,39 @@ class Beginnings(State):
 
 
 class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
-    """A broker that is started again may have forgotten how far its log was deleted in remote storage, and a follower
-    may not have heard of it. As the leader it looks first where the log begins there; otherwise it tells its followers
-    and its readers of records that are gone, and who begins at the earliest offset never gets on.
+    """A restarted broker may have an outdated log start, from before the last deletions in remote storage; so may a
+    follower. A new leader therefore looks for the log start in remote storage. Otherwise it offers deleted records to
+    its followers and consumers, and a consumer that begins at the earliest offset never reads a record.
 
-    Example: broker-1 deletes the copies of orders-0 up to offset 40, and crashes. Its checkpoint says that the log
-    begins at 0. It leads again, and its log still begins at 0 when it has looked at what is copied.
+    Example: broker-1 deletes the copies of orders-0 up to offset 40, and crashes. The log start in its checkpoint is 0.
+    It becomes leader again, looks at the copies, and its log start is still 0.
 
-    A follower that begins behind a copy takes the leader epochs from there: as a leader it finds no copy without them.
+    A follower that starts its local log after a copy takes over the leader epochs of that copy: without them it would
+    find no copy as the leader.
 
-    Until a leader has looked it may say too little. A copy that is being deleted is gone: nobody reads from it.
+    Until a leader has looked, its log start may be too low. A copy whose deletion has begun counts as deleted, because
+    nobody reads from it.
     """
 
     id = "R11"
-    title = "A leader's log begins in what it has itself or in a copy, of leader epochs that it knows"
+    title = (
+        "A tiered log starts at a record that its leader has, locally or in a copy, and followers know the copies' "
+        "epochs"
+    )
     source = "KAFKA-15351; KIP-405; Kafka's RemoteLogManager.findLogStartOffset"
     tested_when = (
-        "the high watermark of a leader moves that has looked where its log begins, which is in remote storage alone; "
-        "or a follower begins behind a copy"
+        "a leader that has looked for its log start, which is in remote storage alone, moves its high watermark; or a "
+        "follower starts its local log after a copy"
     )
     types = (LogHw, LogStart, LogLocalStart, TierSegment)
     exemptions = {
         "deletion-begun": "When the leader looked, the deletion of a copy with that record had begun and not ended. "
-        "Kafka looks at all copies whose metadata are there (RemoteLogManager.findLogStartOffset), ends the deletion, "
-        "and moves the log start with the next copy that expires."
+        "Kafka looks at all copies that have metadata (RemoteLogManager.findLogStartOffset), ends the deletion, and "
+        "moves the log start when the next copy expires."
     }
     unseen = (
-        "That a leader looks at all, and how soon.",
-        "Whether the log might begin earlier, with copies that are still there.",
+        "Whether a leader looks, and how soon.",
+        "Whether the log could start earlier, because remote storage still has earlier copies.",
         "The leader epoch of a record that all high watermarks have passed long ago.",
     )
 
@@ -92,14 +97,14 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
         state.tested += 1
         copy = next((each for each in state.of(event).copies.values() if each.end + 1 == body.new), None)
-        sentence = f"{event.node} began its part of {state.key} at {body.new:,}"
+        sentence = f"{event.node} moved the local log start of {state.key} to {body.new:,}"
         if copy is None:
-            return self.violated(state.key, f"{sentence}, and knows of no copy that ends there", event)
+            return self.violated(state.key, f"{sentence}, but it knows no copy that ends there", event)
         lacks = [epoch for epoch, start in copy.epochs.items() if body.epochs.get(epoch, start + 1) > start]
         if not lacks:
             return NOTHING
         return self.violated(
-            state.key, f"{sentence}, and does not know leader epoch {lacks[0]} of the copy that ends there", event
+            state.key, f"{sentence}, but it does not know leader epoch {lacks[0]} of the copy that ends there", event
         )
 
     def _leads(self, state: Beginnings, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
@@ -112,8 +117,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             if each.start <= start <= each.end and mine in (-1, each.epoch_at(start)):
                 return NOTHING
         sentence = (
-            f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, begins at {start:,}; it has "
-            f"itself what is from {replica.local_start:,} on, and knows of no copy with that record"
+            f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, starts at {start:,}, but "
+            f"locally at {replica.local_start:,}, and it knows no copy with offset {start:,}"
         )
         if start == known.started:
             return self.excused("deletion-begun", state.key, sentence, known.by, event)
@@ -121,7 +126,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
 
 
 def epoch_at(log: Prefix, offset: int) -> int:
-    """The leader epoch of a record of a log; -1 where it is not known."""
+    """The leader epoch of a record of a log, -1 if the trace does not say it."""
     batch = log.batch_at(offset)
     if batch is not None:
         return batch.epoch

@@ -1,4 +1,4 @@
-"""R1, R2 and R8: what becomes of a ListOffsets that waits for remote storage (KIP-1075)."""
+"""R1, R2 and R8: the answer to a ListOffsets that waits for remote storage (KIP-1075)."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ TIMEOUT = "remote.list.offsets.request.timeout.ms"
 TIMEOUT_SINCE = 10
 """Version of ListOffsets that brought TimeoutMs."""
 NOT_SUPPLIED = {"draft": -1}
-"""TimeoutMs of a request that has none; 0 in Kafka."""
+"""TimeoutMs of a request without one, by variant of the KIP; 0 in Kafka."""
 
 TICK_US = 2_000
-"""A broker counts its time in whole milliseconds, and so does who tells it how long to wait."""
+"""A broker and its clients count in whole milliseconds."""
 
 
 class Answers(Waits):
-    """``answered``: connection -> the last request of it that had waited, and was answered."""
+    """``answered``: connection -> the last request on it that had waited and was answered."""
 
     answered: dict[str, int] = {}
 
 
 class OneAnswerPerQuestion(ParkedInvariant[Answers]):
-    """A request that waits for remote storage ends in one of many ways: its look-ups end in any order, its time is
-    over, the broker loses a partition. A way that is forgotten, or that is taken twice, leaves the client without an
-    answer, or with half of one.
+    """A request that waits for remote storage can end in many ways: its look-ups end in any order, its timeout is over,
+    or the broker stops leading a partition. A broker that forgets one of these ways, or takes two, gives the client no
+    answer, an incomplete one, or two.
 
-    Example: list-offsets-1 asks broker-1 for a time in orders-0 and orders-1. Orders-0 is found, remote storage does
-    not answer for orders-1, and after 30 s broker-1 answers with the offset of orders-0 and not a word about orders-1.
+    Example: list-offsets-1 looks a timestamp up in orders-0 and orders-1 at broker-1. The look-up in orders-0 succeeds,
+    and remote storage does not answer for orders-1. After 30 s broker-1 answers with the offset of orders-0, and the
+    answer has no result for orders-1.
     """
 
     id = "R1"
     title = "A ListOffsets that waits for remote storage gets one answer, with one result for each partition"
     source = "KIP-1075; Kafka's DelayedRemoteListOffsets.onComplete"
     tested_when = "a broker answers a ListOffsets that waited for remote storage"
-    unseen = ("Requests without an answer on a connection that ends: R2 judges when they were due.",)
+    unseen = ("Requests that are not answered before their connection ends: R2 judges whether the answer was due.",)
     types = (RpcPark, RpcReply, NodeUp)
     cases = {RpcReply: (LIST_OFFSETS,)}
 
@@ -71,7 +72,9 @@ class OneAnswerPerQuestion(ParkedInvariant[Answers]):
             former = self.park(state, event, body)
             if former is None:
                 return NOTHING
-            sentence = f"{event.node} let another request of {former.src} wait, and never answered the one before"
+            sentence = (
+                f"{event.node} let another ListOffsets of {former.src} wait before it had answered the previous one"
+            )
             return self.violated(state.key, sentence, former.by, event)
         assert type(body) is RpcReply
         if body.api != LIST_OFFSETS:
@@ -85,10 +88,10 @@ class OneAnswerPerQuestion(ParkedInvariant[Answers]):
         if len(state.answered) > 1024:
             del state.answered[next(iter(state.answered))]
         state.tested += 1
-        # One that was asked for by an id that nobody knows has no name here.
+        # A topic id that the broker does not know has no name here.
         told, asked = Counter(each.tp for each in body.partitions), Counter([*waited.tps, *waited.decided])
         wrong = [
-            f"{told[tp]} results for {tp or 'what has no name'}" for tp in {**asked, **told} if told[tp] != asked[tp]
+            f"{told[tp]} results for {tp or 'unknown topics'}" for tp in {**asked, **told} if told[tp] != asked[tp]
         ]
         if not wrong:
             return NOTHING
@@ -97,9 +100,9 @@ class OneAnswerPerQuestion(ParkedInvariant[Answers]):
 
 
 class Deadlines(Waits):
-    """``settings``: (offset in the metadata log, scope, value) of each change of the broker's setting, in order;
-    ``image``: how much of that log it has; ``static_ms``: what it started with. due_us: connection -> when its request
-    must be answered, and ``least_us``: before when it must not be given up."""
+    """``settings``: (offset in the metadata log, scope, value) of each change of the broker's setting, in order.
+    ``image``: the end of the broker's metadata image in that log. ``static_ms``: the value with which it started.
+    ``wait_ms``: connection -> the timeout of its waiting request."""
 
     settings: list[tuple[int, int, str | None]] = []
     image: int = 0
@@ -108,29 +111,38 @@ class Deadlines(Waits):
     wait_ms: dict[str, int] = {}
 
     def setting_ms(self) -> int:
-        """The broker's setting now: its own, that of all brokers, or what it started with."""
+        """The broker's present setting: its own, that of all brokers, or the one with which it started."""
         values = {scope: value for offset, scope, value in self.settings if offset < self.image}
         found = next((values[scope] for scope in (0, 1) if values.get(scope) is not None), None)
         return self.static_ms if found is None else int(found)
 
 
 class DeadlinesBind(ParkedInvariant[Deadlines]):
-    """The client has said how long it can wait, or the operator for it. A broker that answers later answers nobody; one
-    that gives up earlier, or throws away what was found, makes the client ask for all of it again.
+    """The client sets the time that its request may wait, or the operator does. When a broker answers later, the client
+    has given up. A broker that gives up earlier, or discards finished look-ups, makes the client repeat them.
 
-    Example: list-offsets-1 asks broker-1 for a time in orders-0 and orders-1, with a TimeoutMs of 30,000. Orders-0 is
-    found at once. After 30 s broker-1 answers with its offset, and with REQUEST_TIMED_OUT for orders-1. Without a
-    TimeoutMs it goes by remote.list.offsets.request.timeout.ms, as it is when the request arrives.
+    Example: list-offsets-1 looks a timestamp up in orders-0 and orders-1 at broker-1, with a TimeoutMs of 30,000. The
+    look-up in orders-0 ends at once. After 30 s broker-1 answers with the offset of orders-0, and with
+    REQUEST_TIMED_OUT for orders-1. The timeout of a request without TimeoutMs is the value that
+    remote.list.offsets.request.timeout.ms has when the request arrives.
     """
 
     id = "R2"
-    title = "It is answered when its time is over, with what was found by then, and REQUEST_TIMED_OUT for the rest"
+    title = (
+        "A waiting ListOffsets is answered at its timeout, with the finished look-ups and REQUEST_TIMED_OUT for the "
+        "rest"
+    )
     source = "KIP-1075; Kafka's DelayedRemoteListOffsets.onExpiration"
     tested_when = "a broker answers a ListOffsets that waited for remote storage"
     requires = (FEATURE,)
     types = (RpcPark, RpcReply, TierTask, MetaImage, NodeUp, NodeDown)
     cases = {RpcReply: (LIST_OFFSETS,)}
-    unseen = ("How long a request was in the broker's queue before it began to wait: its time counts from then on.",)
+    unseen = (
+        (
+            "The time in the broker's request queue: the timeout counts from the moment at which the request begins to "
+            "wait."
+        ),
+    )
     exemptions = {"clock": "A fault stopped the broker or changed its clock while the request waited."}
 
     @property
@@ -147,7 +159,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
             return super().hear(state, event)
         own = f"broker/{node_id(state.key)}" if state.key.startswith("broker-") else ""
         if body.key == TIMEOUT and body.resource in (own, "broker/"):
-            # Two controllers may both have written at an offset; what the newer one wrote is in the log.
+            # Two controllers may both have written at an offset; the log has the record of the newer one.
             change = (body.offset, 0 if body.resource == own else 1, body.value)
             state.settings = [each for each in state.settings if each[0] < body.offset]
             insort(state.settings, change, key=lambda each: each[0])
@@ -183,12 +195,12 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
         thrown_away = [tp for tp in late if tp in waited.done]
         wrong, proof = "", waited.by
         if took_us > 1000 * wait_ms + SLACK_US:
-            wrong = f"after {took_us // 1000:,} ms, where {wait_ms:,} were allowed"
+            wrong = f"after {took_us // 1000:,} ms, but its timeout was {wait_ms:,} ms"
         elif thrown_away:
-            wrong = f"with {error_name(KafkaError.REQUEST_TIMED_OUT)} for {thrown_away[0]}, which it had looked up"
+            wrong = f"with REQUEST_TIMED_OUT for {thrown_away[0]}, although that look-up had ended"
             proof = waited.done[thrown_away[0]]
         elif late and took_us < 1000 * wait_ms - TICK_US:
-            wrong = f"that its time was over after {took_us // 1000:,} ms, where {wait_ms:,} were allowed"
+            wrong = f"with REQUEST_TIMED_OUT after {took_us // 1000:,} ms, but its timeout was {wait_ms:,} ms"
         if not wrong:
             state.tested += 1
             return NOTHING
@@ -208,29 +220,29 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
                 continue  # judged by its answer, if one comes
             del state.parked[connection], state.wait_ms[connection]
             sentence = (
-                f"{state.key} has not answered the ListOffsets of {waiting.src} {SLACK_US // 1000:,} ms after the "
-                f"{wait_ms:,} ms for which it may wait"
+                f"{state.key} had not answered the ListOffsets of {waiting.src} {SLACK_US // 1000:,} ms after its "
+                f"timeout of {wait_ms:,} ms"
             )
             found.append(self.violated(state.key, sentence, waiting.by))
         return [each for emissions in found for each in emissions]
 
 
 class LeavingTheLeaderEndsTheWait(ParkedInvariant[Waits]):
-    """What a former leader finds out is about a log that is another's by then: the client must hear that it asks the
-    wrong broker, and soon, so that it can ask the right one.
+    """Another broker leads the log by the time at which the look-up of a former leader ends. The client must learn soon
+    that it asked the wrong broker, so that it can ask the right one.
 
-    Example: list-offsets-1 waits at broker-1 for a time in orders-0, which remote storage takes long to find. Broker-2
-    is elected. Broker-1 answers NOT_LEADER_OR_FOLLOWER at once, and does not wait for remote storage to answer it with
-    an offset.
+    Example: list-offsets-1 waits at broker-1 for a look-up in orders-0, and remote storage is slow. Broker-2 is elected
+    leader of orders-0. Broker-1 must answer NOT_LEADER_OR_FOLLOWER at once. Instead it waits for remote storage, and
+    answers with an offset.
     """
 
     id = "R8"
-    title = "A broker that stops leading a partition answers so at once whoever waits for a look-up in it"
+    title = "A broker that stops leading a partition at once answers the look-ups in it with an error"
     source = "KAFKA-15859; Kafka's ReplicaManager.completeDelayedOperationsWhenNotPartitionLeader"
-    tested_when = "a broker answers a ListOffsets after it stopped leading a partition that it was looking up"
+    tested_when = "a broker answers a ListOffsets after it stopped leading a partition in which a look-up was under way"
     unseen = (
-        "The removal of a topic: no event says when a broker removes its replicas.",
-        "Leaders that are elected again: what they find is of their own log.",
+        "Look-ups in a removed topic: no event says when a broker removes its replicas.",
+        "Look-ups of a broker that stays leader in a new leader epoch: they are of its own log.",
     )
     requires = (FEATURE,)
     types = (RpcPark, RpcReply, TierTask, PartAssume, NodeUp, NodeDown)
@@ -275,7 +287,7 @@ class LeavingTheLeaderEndsTheWait(ParkedInvariant[Waits]):
             if told.error and told.error != KafkaError.REQUEST_TIMED_OUT:
                 continue
             answer = error_name(told.error) if told.error else f"offset {told.offset:,}"
-            sentence = f"{event.node} answered {body.src} with {answer} of {told.tp}, which it had stopped leading"
+            sentence = f"{event.node} answered {body.src} with {answer} for {told.tp}, which it no longer led"
             return self.violated(state.key, sentence, by, event)
         return NOTHING
 
@@ -286,7 +298,7 @@ class LeavingTheLeaderEndsTheWait(ParkedInvariant[Waits]):
                 continue
             del state.parked[connection]
             tp, by = next(reversed(waiting.lost.items()))
-            sentence = f"{state.key} lets {waiting.src} wait for a look-up in {tp}, which it has stopped leading"
+            sentence = f"{state.key} still lets {waiting.src} wait for a look-up in {tp}, which it no longer leads"
             if state.frozen_since(waiting.over_us):
                 found.append(self.excused("clock", state.key, sentence, waiting.by, by))
             else:

@@ -1,4 +1,4 @@
-"""What is known of the ListOffsets that wait at a broker for remote storage, shared by the invariants about them."""
+"""The ListOffsets that wait at a broker for remote storage: the state that several invariants share."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from orchestrator.invariants.folds.routes import NODE
 LIST_OFFSETS = "ListOffsets"
 FEATURE = "kip-1075"
 REMEMBERED = 4096
-"""Requests and reads of a broker that are remembered: more are not under way."""
+"""Requests and reads that are remembered of a broker: never are so many under way."""
 OF_TIME = kinds_of(NodePause) | kinds_of(ClockFault)
-"""Faults that keep a node from its timers, or have them come early or late."""
+"""Faults that stop the timers of a node, or make them fire early or late."""
 
 
 class Parked(msgspec.Struct):
-    """A request that waits: ``tps``, of which offsets are looked up, and ``decided``, the others. ``held``: its handler
-    waits with it; ``expired``: its time is over. ``done``: partition -> the event by which its look-up ended;
-    ``rejected``: those that nobody looks up; ``lost``: partition -> the event by which the broker stopped leading it
-    before that; ``over_us``: when that left nothing to wait for."""
+    """A request that waits. ``tps``: the partitions that wait for remote storage; ``decided``: the others. ``held``:
+    its handler waits with it. ``expired``: its timeout is over. ``done``: partition -> the event that ended its
+    look-up. ``rejected``: partitions whose look-up was rejected. ``lost``: partition -> the event by which the broker
+    stopped leading it before its look-up ended. ``over_us``: the time at which that left nothing to wait for."""
 
     correlation_id: int
     src: str
@@ -47,13 +47,13 @@ class Parked(msgspec.Struct):
 
 
 class Timed(State):
-    """Of one node. frozen: faults that stop or skew its clock, in force; ``thawed_us``: when the last one ended."""
+    """Of one node. frozen: the faults in force that stop or skew its clock; ``thawed_us``: when the last one ended."""
 
     frozen: set[str] = set()
     thawed_us: int = -1
 
     def frozen_since(self, us: int) -> bool:
-        """Whether a fault kept the node from its timers at some time from then on."""
+        """Whether a fault stopped or skewed the node's clock at some time from then on."""
         return bool(self.frozen) or self.thawed_us >= max(us, 0)
 
 
@@ -61,7 +61,7 @@ T = TypeVar("T", bound=Timed)
 
 
 class TimedInvariant(KeyedInvariant[T]):
-    """One that looks at how long a node takes."""
+    """An invariant that measures how long a node takes."""
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
@@ -79,7 +79,7 @@ class TimedInvariant(KeyedInvariant[T]):
 
 
 class Waits(Timed):
-    """Of one broker. ``parked``: by connection, on which there is one request at a time."""
+    """Of one broker. ``parked``: by connection; each connection has one request at a time."""
 
     parked: dict[str, Parked] = {}
 
@@ -88,12 +88,12 @@ W = TypeVar("W", bound=Waits)
 
 
 class ParkedInvariant(TimedInvariant[W]):
-    """An invariant about them; a subclass says what it makes of each answer."""
+    """An invariant about waiting requests; its subclass judges each answer."""
 
     route = NODE
 
     def park(self, state: W, event: Stamped, body: RpcPark) -> Parked | None:
-        """A request waits from now on; the one that waited on its connection, if there is any."""
+        """A request begins to wait. Returns the request that still waited on its connection, if there is any."""
         former = state.parked.pop(body.connection, None)
         state.parked[body.connection] = Parked(
             body.correlation_id, body.src, event.wall, witness(event), body.tps, body.decided, body.held
@@ -103,7 +103,7 @@ class ParkedInvariant(TimedInvariant[W]):
         return former
 
     def finish_read(self, state: W, event: Stamped, body: TierTask) -> None:
-        """A look-up has a result, or an error: in time, or when others have expired already."""
+        """A look-up has ended, with a result or an error, in time or after the request expired."""
         waiting = state.parked.get(body.connection)
         if waiting is None or waiting.correlation_id != body.correlation_id:
             return
@@ -115,7 +115,7 @@ class ParkedInvariant(TimedInvariant[W]):
             waiting.done[body.tp] = witness(event)
 
     def answered(self, state: W, body: RpcReply) -> Parked | None:
-        """A broker answers: the request that waited for that, None if none did."""
+        """A broker answers. Returns the request that waited for the answer, None if none did."""
         if body.api != LIST_OFFSETS:
             return None
         waiting = state.parked.get(body.connection)

@@ -1,4 +1,4 @@
-"""R3 to R6: the threads that read from remote storage, their queue, and the request handlers that they spare."""
+"""R3 to R6: the threads that read from remote storage, their queue, and the request handlers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ QUEUES = {
     "remote-log-reader": "remote.log.reader.max.pending.tasks",
     "remote-log-offset-reader": "remote.log.offset.read.max.pending.tasks",
 }
-"""Pool -> what limits its queue. Request handlers have none of their own."""
+"""Pool -> the setting that limits its queue. Request handlers have none of their own."""
 HANDLER_SLACK_US = 250_000
-"""For how long a handler may have a request in its hands beyond the time of service: a step of a busy process."""
+"""The time that a handler may take beyond the time of service: a step of a busy process."""
 
 
 class Read(msgspec.Struct):
-    """A task that is not over. ``stage``: queued, running, or either one given up. ``freed_us``: when its thread was to
-    be free at the latest, since it was interrupted; -1 whenever it ends."""
+    """A task that has not ended: queued, or ``running``; ``given_up``: cancelled or expired. ``freed_us``: the latest
+    time at which its interrupted thread must be free, -1 if it was not interrupted."""
 
     task: int
     pool: str
@@ -49,12 +49,12 @@ class Read(msgspec.Struct):
 
     @property
     def what(self) -> str:
-        """In words."""
+        """Its name in a sentence."""
         return f"read {self.task} of {self.tp}"
 
 
 class Reads(Timed):
-    """Those of one broker, by number."""
+    """The reads of one broker, by number."""
 
     reads: dict[int, Read] = {}
 
@@ -69,19 +69,19 @@ _LEGAL: dict[str, Callable[[Read], bool]] = {
 
 
 class NoWorkIsLeaked(TimedInvariant[Reads]):
-    """Threads are few. One that works for a request which is answered, or a place in the queue that nobody gives back,
-    is missing for everybody who comes later; and what slowed remote storage down makes more of them.
+    """A broker has few threads for reads. A thread that still works for an answered request, or a place in the queue
+    that is never freed, is missing for all later requests. The slower remote storage is, the more of them are lost.
 
-    Example: the time of a ListOffsets of list-offsets-1 is over, and broker-1 answers REQUEST_TIMED_OUT. The read that
-    it waited for goes on in its thread for as long as remote storage takes: it must be interrupted, or leave the queue
-    when its turn comes.
+    Example: the timeout of a ListOffsets of list-offsets-1 is over, and broker-1 answers REQUEST_TIMED_OUT. Its read
+    continues in a thread for as long as remote storage takes. Broker-1 must interrupt the read, or drop it from the
+    queue when its turn comes.
     """
 
     id = "R3"
-    title = "Each read from remote storage ends once, and none goes on for a request that has been answered"
+    title = "Each read from remote storage ends once, and none continues after its request was answered"
     source = "KIP-1075; Kafka's DelayedRemoteListOffsets.onExpiration; RemoteLogManager.asyncOffsetRead"
     tested_when = "a read ends, is cancelled, or expires"
-    unseen = ("Reads at the end of a run: X6 judges what is left then.",)
+    unseen = ("Reads at the end of a run: X6 judges the remains.",)
     exemptions = {"clock": "A fault stopped the broker, or changed its clock, when the thread had to be free."}
     route = NODE
     types = (TierTask, RpcReply, NodeUp, NodeDown)
@@ -112,7 +112,7 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
             return self.violated(state.key, f"{event.node} put {known.what} into a queue twice", known.by, event)
         if known is None or not _LEGAL[body.phase](known):
             by = None if known is None else known.by
-            sentence = f"{event.node} recorded {body.phase} of a read of {body.tp} that was over, or had not begun"
+            sentence = f"{event.node} recorded {body.phase} of a read of {body.tp} that had ended, or had not begun"
             return self.violated(state.key, sentence, by, event)
         return self._go_on(state, event, body, known)
 
@@ -141,14 +141,14 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
             return NOTHING
         for read in left:
             del state.reads[read.task]
-        sentence = f"{event.node} answered the ListOffsets of {body.src}, and went on with {left[0].what} for it"
+        sentence = f"{event.node} answered the ListOffsets of {body.src}, but did not cancel its {left[0].what}"
         return self.violated(state.key, sentence, left[0].by, event)
 
     def expire(self, state: Reads, at_us: int) -> Emissions:
         found: list[Emissions] = []
         for read in [each for each in state.reads.values() if 0 <= each.freed_us <= at_us]:
             del state.reads[read.task]
-            sentence = f"{state.key} still reads for {read.what}, whose request has expired {SLACK_US // 1000:,} ms ago"
+            sentence = f"{state.key} still carries out {read.what}, whose request expired {SLACK_US // 1000:,} ms ago"
             if state.frozen_since(read.freed_us - SLACK_US):
                 found.append(self.excused("clock", state.key, sentence, read.by))
             else:
@@ -157,15 +157,15 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
 
 
 class Queue(msgspec.Struct):
-    """Of one pool: the tasks in its threads, and those in its queue, oldest first. ``given_up``: of those in the queue
-    that nobody waits for."""
+    """Of one pool: the tasks in its threads, and those in its queue, oldest first. ``given_up``: the cancelled and
+    expired ones in the queue."""
 
     running: list[int] = []
     queued: list[int] = []
     given_up: list[int] = []
 
     def take(self, body: TierTask) -> None:
-        """A task goes on."""
+        """A task enters its next phase."""
         if body.phase == "enqueue":
             self.queued.append(body.task)
         elif body.phase == "start":
@@ -186,8 +186,8 @@ class Queue(msgspec.Struct):
 
 
 class Pools(State):
-    """Of one broker. max_pending: pool -> how many reads may wait in its queue. ``rejected``: connection -> its
-    request, and the partitions of which the read was rejected."""
+    """Of one broker. max_pending: pool -> the largest number of reads in its queue. ``rejected``: connection -> its
+    request, and the partitions whose read was rejected."""
 
     pools: dict[str, Queue] = {}
     max_pending: dict[str, int] = {}
@@ -199,20 +199,20 @@ class Pools(State):
 
 
 class AFullQueueIsAnError(KeyedInvariant[Pools]):
-    """A queue without a limit hides for how long everything in it will wait, until memory is gone; one that turns away
-    what it has room for makes clients ask again for nothing.
+    """A queue without a limit grows until memory is used up, and its reads wait longer and longer. A queue that rejects
+    reads although it has room makes clients repeat their requests without need.
 
-    Example: all ten threads of broker-1 wait for remote storage, and 100 reads for a thread. The next look-up is
-    answered with UNKNOWN_SERVER_ERROR, and not kept until REQUEST_TIMED_OUT; its request's other partitions go on.
+    Example: all ten threads of broker-1 wait for remote storage, and 100 reads wait for a thread. The next look-up gets
+    UNKNOWN_SERVER_ERROR, and does not wait for its timeout. The other partitions of its request are looked up.
     """
 
     id = "R4"
-    title = "A read for which there is neither a thread nor a place in the queue is an error, and no other read is"
+    title = "A read is rejected, with an error, exactly when no thread and no place in the queue is free"
     source = "KIP-1075; Kafka's ReplicaManager.fetchOffset (RejectedExecutionException); RemoteStorageThreadPool"
     tested_when = "a read is rejected, or takes a place in the queue"
     unseen = (
-        "How many threads a pool should have: only that the broker goes by what it says.",
-        "Rejected reads of a Fetch: its answer is not in the trace.",
+        "Whether a pool has the right number of threads: the check takes the number that the broker records.",
+        "Rejected reads of Fetches: their answers are not in the trace.",
     )
     route = NODE
     types = (TierTask, RpcReply, NodeUp, NodeDown)
@@ -236,14 +236,14 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
         free = len(pool.running) < body.threads
         max_pending = state.max_pending.get(body.pool, 0)
         room = free or len(pool.queued) < max_pending
-        limits = f"{body.threads} threads and a queue of {max_pending}"
-        busy = f"{len(pool.running)} reads run, and {len(pool.queued)} wait"
+        limits = f"of {body.threads} threads and {max_pending} places in the queue"
+        busy = f"while {len(pool.running)} reads ran and {len(pool.queued)} waited, {limits}"
         pool.take(body)
         if body.phase == "enqueue":
             state.tested += not free
             if room:
                 return NOTHING
-            return self.violated(state.key, f"{event.node} took in a read of {body.tp} where {busy}: {limits}", event)
+            return self.violated(state.key, f"{event.node} accepted a read of {body.tp} {busy}", event)
         if body.phase != "reject":
             return NOTHING
         state.tested += 1
@@ -255,7 +255,7 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
                 del state.rejected[next(iter(state.rejected))]
         if not room:
             return NOTHING
-        return self.violated(state.key, f"{event.node} rejected a read of {body.tp} where {busy}: {limits}", event)
+        return self.violated(state.key, f"{event.node} rejected a read of {body.tp} {busy}", event)
 
     def _answered(self, state: Pools, event: Stamped, body: RpcReply) -> Emissions:
         if body.api != LIST_OFFSETS:
@@ -267,22 +267,24 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
             if told.error and told.error != KafkaError.REQUEST_TIMED_OUT:
                 continue
             answer = error_name(told.error) if told.error else f"offset {told.offset:,}"
-            sentence = f"{event.node} answered {body.src} with {answer} of {told.tp}, of which it had rejected the read"
+            sentence = f"{event.node} answered {body.src} with {answer} for {told.tp}, whose read it had rejected"
             return self.violated(state.key, sentence, tps[told.tp], event)
         return NOTHING
 
 
 class ReadersAreFair(KeyedInvariant[Pools]):
-    """In a pool that ListOffsets and Fetches share, a read that is overtaken waits for as long as others keep coming.
+    """ListOffsets and Fetches may share a pool. If later reads may overtake an earlier one, the earlier one waits for
+    as long as new reads arrive.
 
-    Example: reads 5, 6 and 7 wait for a thread of broker-1. The next free one takes read 5, even if 7 is for a Fetch.
+    Example: reads 5, 6 and 7 wait for a thread of broker-1. The next free thread takes read 5, even if read 7 is for a
+    Fetch.
     """
 
     id = "R6"
     title = "The threads of a pool take reads in the order of their arrival"
     source = "KIP-1075; Kafka's RemoteStorageThreadPool (LinkedBlockingQueue)"
     tested_when = "a thread takes a read while another one waits"
-    unseen = ("How the threads are divided between Fetches and ListOffsets: Kafka's pool keeps no share for either.",)
+    unseen = ("How Fetches and ListOffsets share the threads: Kafka's pool reserves none for either.",)
     route = NODE
     types = (TierTask, NodeUp, NodeDown)
 
@@ -300,32 +302,35 @@ class ReadersAreFair(KeyedInvariant[Pools]):
             waiting = [task for task in pool.queued if task not in pool.given_up]
             state.tested += len(waiting) > 1
             if waiting and waiting[0] != body.task:
-                sentence = f"a thread of {event.node} took read {body.task}, where read {waiting[0]} had waited longer"
+                sentence = (
+                    f"a thread of {event.node} took read {body.task} although read {waiting[0]} had waited longer"
+                )
                 found = self.violated(state.key, sentence, event)
         pool.take(body)
         return found
 
 
 class Handlers(Timed):
-    """bound_us: how long a handler may be busy with a request."""
+    """bound_us: the longest time that a handler may take for a request."""
 
     bound_us: int = 0
 
 
 class ReadsHoldNoHandlers(TimedInvariant[Handlers]):
-    """A broker has few request handlers. If each of them waits for remote storage, no Produce and no Fetch is served,
-    however healthy the broker's own disks are.
+    """A broker has few request handlers. If each of them waits for remote storage, the broker serves no Produce and no
+    Fetch, however healthy its own disks are.
 
-    Example: eight ListOffsets arrive at broker-1, remote storage takes 20 s to answer, and for these 20 s Fetches of
-    the followers wait in the queue: they leave the ISR. So it was before KIP-1075.
+    Example: eight ListOffsets arrive at broker-1, which has eight request handlers, and remote storage takes 20 s to
+    answer. For these 20 s the followers' Fetches wait in the queue, and the followers leave the ISR. Kafka did so
+    before KIP-1075.
     """
 
     id = "R5"
-    title = "No request keeps its handler while remote storage is asked"
+    title = "No request occupies a request handler while it waits for remote storage"
     source = "KIP-1075, motivation"
-    tested_when = "a handler is done with a request that needs remote storage"
+    tested_when = "a handler finishes a request that needs remote storage"
     exemptions = {"clock": "A fault stopped the broker, or changed its clock, while the handler had the request."}
-    unseen = ("For how long requests wait in the queue: with free handlers that is the time of service.",)
+    unseen = ("The time that a request waits in the queue: the check measures the time in a handler alone.",)
     route = NODE
     types = (RequestHandled,)
 
@@ -339,7 +344,7 @@ class ReadsHoldNoHandlers(TimedInvariant[Handlers]):
         if 1000 * body.handler_ms <= state.bound_us:
             state.tested += body.path != "at-once"
             return NOTHING
-        sentence = f"{event.node} kept a handler for {body.handler_ms:,} ms for one {body.api}"
+        sentence = f"one {body.api} occupied a request handler of {event.node} for {body.handler_ms:,} ms"
         if state.frozen_since(event.wall - 1000 * body.handler_ms):
             return self.excused("clock", state.key, sentence, event)
         state.tested += 1

@@ -51,15 +51,15 @@ def test_a_log_that_begins_above_its_high_watermark() -> None:
     rolled(trace, 2, 5)
     event = starts(trace, 2, 5, "retention-bytes")
     (finding,) = trace.result("P22").violations
-    assert finding.sentence == "broker-2 began its log of orders-0 at 5, above its high watermark 4"
+    assert finding.sentence == "broker-2 moved the log start of orders-0 to 5, above its high watermark 4"
     assert event in finding.events
 
 
 @pytest.mark.parametrize(
     ("reason", "says"),
     [
-        ("retention-ms", "at 3, within a segment, of which retention leaves nothing or everything"),
-        ("leader", "at 3, as its leader is said to do, while no log has begun above 0"),
+        ("retention-ms", "to 3, which is inside a segment: retention deletes whole segments only"),
+        ("leader", "to 3, as its leader's log start, but no replica ever had one above 0"),
         ("delete-records", ""),
         ("load", ""),
         ("out-of-range", ""),
@@ -125,7 +125,7 @@ def test_a_log_begins_behind_a_copy(state: str) -> None:
     assert trace.result("P22").status == "held"
     starts(trace, 1, 4)
     (finding,) = trace.result("P22").violations
-    assert finding.sentence.endswith("at 4, within a segment, of which retention leaves nothing or everything")
+    assert finding.sentence.endswith("to 4, which is inside a segment: retention deletes whole segments only")
 
 
 def test_copies_that_a_broker_does_not_know() -> None:
@@ -150,7 +150,7 @@ def test_copies_that_a_broker_does_not_know() -> None:
 def test_local_starts() -> None:
     """Shows that what a broker has itself begins with one of its segments, not above its high watermark; that where
     copies end the log may begin, too; and that a process that reads its log is no test."""
-    for new, says in ((2, ""), (3, "at 3, within a segment, of which retention leaves nothing or everything")):
+    for new, says in ((2, ""), (3, "to 3, which is inside a segment: retention deletes whole segments only")):
         trace = committed(4)
         rolled(trace, 2, 2)
         trace.emit("broker-2", LogLocalStart(TP, new, "retention-ms", 0, 4))
@@ -168,12 +168,16 @@ def test_local_starts() -> None:
     above.replicate("producer-1:4")
     rolled(above, 2, 5)
     above.emit("broker-2", LogLocalStart(TP, 5, "retention-ms", 0, 4))
-    assert above.result("P22").violations[0].sentence.endswith("at 5, above its high watermark 4")
+    assert (
+        above.result("P22")
+        .violations[0]
+        .sentence.endswith("local log start of orders-0 to 5, above its high watermark 4")
+    )
 
 
 @pytest.mark.parametrize(
     ("new", "log_start", "says"),
-    [(4, 1, ""), (4, 2, "and all of it at 2, while no log has begun above 1")],
+    [(4, 1, ""), (4, 2, "and the log start to 2, but no replica ever had one above 1")],
 )
 def test_a_follower_that_begins_behind_a_copy(new: int, log_start: int, says: str) -> None:
     """Shows that it may begin above its own high watermark, and with a log start that some log has."""
@@ -229,7 +233,7 @@ def test_the_earliest_offset_goes_back() -> None:
     assert (trace.result("H8").status, trace.result("H8").tested) == ("held", 3)
     earliest(trace, 1, epoch=1)
     (finding,) = trace.result("H8").violations
-    assert finding.sentence.endswith("reported 1 as the earliest offset after 2")
+    assert finding.sentence.endswith("reported 1 as the earliest offset after it had reported 2")
 
 
 @pytest.mark.parametrize(("timestamp", "what"), [(-2, "earliest offset"), (-4, "earliest local offset")])
@@ -243,7 +247,7 @@ def test_the_earliest_offset_is_above_where_the_log_begins(timestamp: int, what:
     assert (trace.result("H8").status, trace.result("H8").tested) == ("held", 1)
     trace.reply(1, "ListOffsets", ReplyPartition(TP, 0, offset=right + 1, timestamp=timestamp, leader_epoch=0))
     (finding,) = trace.result("H8").violations
-    assert finding.sentence.endswith(f"reported {right + 1} as the {what}, while that was {right}")
+    assert finding.sentence.endswith(f"reported {right + 1} as the {what}, but it was {right}")
 
 
 # ---- others ----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_remote_storage_is_asked_and_answered() -> None:
     trace.answered()
     assert trace.of("R7") == ("held", 1)
     trace.answered(2)
-    assert trace.says("R7").endswith("did not ask remote storage, which is always asked")
+    assert trace.says("R7").endswith("without asking remote storage, which Kafka always asks")
 
 
 @pytest.mark.parametrize(("latest", "status"), [(4, "held"), (5, "violated"), (9, "violated")])
@@ -56,7 +56,7 @@ def test_no_known_copy_is_no_maximum() -> None:
             _known(trace, "s1", 4)
             _known(trace, "s1", 4, state)
         trace.answered()
-        assert "of which it knew no copy" in trace.says("R7"), state
+        assert "of which it knew no copies" in trace.says("R7"), state
     asked = _trace("draft")
     asked.read(1)
     asked.answered()

@@ -83,8 +83,8 @@ def test_only_what_is_committed_and_decided_is_copied(watermark: int, stable: in
     assert result.status == ("violated" if broken else "held")
     for finding in result.violations:
         assert finding.sentence == (
-            f"broker-1 copies orders-0 from 0 to 9, with the high watermark at {watermark} "
-            f"and the last stable offset {stable}"
+            f"broker-1 copies offsets 0 to 9 of orders-0, but its high watermark is {watermark} "
+            f"and its last stable offset {stable}"
         )
         assert event in finding.events
 
@@ -113,7 +113,7 @@ def test_a_gap_between_copies(log_start: int, broken: bool) -> None:
     result = trace.result("R10")
     assert result.status == ("violated" if broken else "held")
     for finding in result.violations:
-        told = f"broker-1 copies orders-0 from 20 to 29: nothing between {max(10, log_start)} and that was copied"
+        told = f"broker-1 copies offsets 20 to 29 of orders-0, but no copy has offsets {max(10, log_start)} to 19"
         assert finding.sentence == told
         assert event in finding.events
 
@@ -137,7 +137,7 @@ def test_a_second_copy_of_the_same_records(learned: int, epoch: str, broken: boo
     result = trace.result("R10")
     assert result.status == ("violated" if broken else "held")
     for finding in result.violations:
-        assert finding.sentence == "broker-1 copies orders-0 from 0 to 9, and knows of a copy of them"
+        assert finding.sentence == "broker-1 copies offsets 0 to 9 of orders-0, although it knows a copy of them"
         assert event in finding.events
 
 
@@ -176,7 +176,7 @@ def test_a_copy_that_goes_while_the_log_shows_it(log_start: int, within: bool, b
     result = trace.result("R10")
     assert result.status == ("violated" if broken else "held")
     for finding in result.violations:
-        told = f"broker-1 deletes the copy of orders-0 from 0 to 9, and its log begins at {log_start}"
+        told = f"broker-1 deletes the copy of offsets 0 to 9 of orders-0, but its log starts at {log_start}"
         assert finding.sentence == told
         assert event in finding.events
 
@@ -200,7 +200,7 @@ def test_an_object_that_no_metadata_tell_of() -> None:
     trace.told("copying", "a", 0)
     event = trace.store("a", LOG)
     (finding,) = trace.result("R12").violations
-    assert finding.sentence == "LOG of a copy of orders-0 was stored, and no metadata told of it"
+    assert finding.sentence == "LOG of a copy of orders-0 was stored, but no metadata record named that copy"
     assert event in finding.events
 
 
@@ -223,7 +223,7 @@ def test_a_finished_copy_that_lacks_an_object() -> None:
     event = trace.told("copied", "a", 0)
     (finding,) = trace.result("R12").violations
     assert finding.sentence == (
-        "broker-1 told that its copy of orders-0 is finished, without LEADER_EPOCH, PRODUCER_SNAPSHOT"
+        "broker-1 reported its copy of orders-0 as finished without LEADER_EPOCH, PRODUCER_SNAPSHOT"
     )
     assert event in finding.events
 
@@ -247,7 +247,9 @@ def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
     excused = stale in ("now", "before")
     assert (result.status, dict(result.excused)) == (("excused", {"outdated-list": 1}) if excused else ("violated", {}))
     for finding in result.violations:
-        assert finding.sentence == "broker-1 told that a copy of orders-0 is deleted, which has LEADER_EPOCH"
+        assert (
+            finding.sentence == "broker-1 reported a copy of orders-0 as deleted, but the store still has LEADER_EPOCH"
+        )
         assert event in finding.events
 
 
@@ -272,7 +274,9 @@ def test_a_copy_that_broke_off_and_stays() -> None:
     trace.window("open", *EVERYBODY)
     trace.later()
     (finding,) = trace.result("R12").violations
-    assert finding.sentence.startswith("a copy of orders-0 by broker-1 has LOG in the store, and no end within ")
+    assert finding.sentence.startswith(
+        "LOG stayed in the store, of a copy of orders-0 by broker-1 that was never finished within "
+    )
     assert event in finding.events
 
 
@@ -383,4 +387,4 @@ def test_a_replica_drops_what_is_copied(new: int, reason: Any, status: str) -> N
     result = trace.result("R10")
     assert (result.status, result.tested) == (status, 2 + (reason != "load"))
     if result.violations:
-        assert "broker-2 has orders-0 only from 21 on" in result.violations[0].sentence
+        assert "broker-2 deleted its segments of orders-0 below 21" in result.violations[0].sentence

@@ -35,7 +35,7 @@ def test_an_offset_that_was_not_committed_when_it_was_asked_for() -> None:
     trace.high_watermark(BROKER, 5)
     trace.answered(1, found(TP, 3))
     assert trace.says("R9") == (
-        "broker-1 answered list-offsets-1 with offset 3 of orders-0, of which it could read 3 when it asked"
+        "broker-1 answered list-offsets-1 with offset 3 of orders-0, but the limit was 3 when the request arrived"
     )
     replica = _three_of_five()
     replica.answered(1, found(TP, 4), replica_id=2)
@@ -48,7 +48,7 @@ def test_a_refusal_is_not_forgotten() -> None:
     trace = _three_of_five()
     trace.high_watermark(BROKER, 5)
     trace.answered(1, found(TP, -1, leader_epoch_start=5))
-    assert "when its high watermark was 3 and its leader epoch had begun at 5" in trace.says("R9")
+    assert "but its high watermark was 3, below the start of its leader epoch, 5, when" in trace.says("R9")
     refused = _three_of_five()
     refused.answered(1, failed(TP, 78))
     assert refused.of("R9")[0] == "vacuous"

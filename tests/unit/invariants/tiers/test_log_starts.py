@@ -70,8 +70,8 @@ def test_a_log_that_begins_where_nothing_is(change: dict[str, Any]) -> None:
     event = trace.moves(0)
     (finding,) = trace.result("R11").violations
     assert finding.sentence == (
-        "the log of broker-1, leader of epoch 0 of orders-0, begins at 0; it has itself what is from 4 on, and knows "
-        "of no copy with that record"
+        "the log of broker-1, leader of epoch 0 of orders-0, starts at 0, but locally at 4, and it knows no copy with "
+        "offset 0"
     )
     assert finding.events == [looked, event]
 
@@ -90,9 +90,9 @@ def test_the_next_process_looks_again() -> None:
     ("new", "epochs", "says"),
     [
         (4, {"0": 0, "2": 3}, ""),
-        (5, {"0": 0, "2": 3}, "and knows of no copy that ends there"),
-        (4, {"2": 3}, "and does not know leader epoch 0 of the copy that ends there"),
-        (4, {"0": 0, "2": 4}, "and does not know leader epoch 2 of the copy that ends there"),
+        (5, {"0": 0, "2": 3}, "but it knows no copy that ends there"),
+        (4, {"2": 3}, "but it does not know leader epoch 0 of the copy that ends there"),
+        (4, {"0": 0, "2": 4}, "but it does not know leader epoch 2 of the copy that ends there"),
     ],
 )
 def test_a_follower_that_begins_behind_a_copy(new: int, epochs: dict[str, int], says: str) -> None:

@@ -50,7 +50,7 @@ def test_two_answers_and_none() -> None:
     silent = Waiting()
     silent.park()
     silent.park()
-    assert "never answered the one before" in silent.says("R1")
+    assert "before it had answered the previous one" in silent.says("R1")
     restarted = Waiting()
     restarted.up(BROKER)
     restarted.park()
@@ -128,7 +128,7 @@ def test_the_setting_is_that_of_when_it_arrives() -> None:
     trace.park(4)
     trace.after(5000)
     trace.answered(4, failed(TP, TIMED_OUT))
-    assert "its time was over after 5,000 ms, where 9,000 were allowed" in trace.says("R2")
+    assert "with REQUEST_TIMED_OUT after 5,000 ms, but its timeout was 9,000 ms" in trace.says("R2")
 
 
 def test_what_was_found_is_told() -> None:
@@ -138,7 +138,7 @@ def test_what_was_found_is_told() -> None:
     trace.read(1)
     trace.after(995)
     trace.answered(1, failed(TP, TIMED_OUT), failed("orders-1", TIMED_OUT))
-    assert trace.says("R2").endswith("with REQUEST_TIMED_OUT for orders-0, which it had looked up")
+    assert trace.says("R2").endswith("with REQUEST_TIMED_OUT for orders-0, although that look-up had ended")
 
 
 def test_what_is_found_when_the_time_is_over() -> None:
@@ -164,7 +164,7 @@ def test_no_answer_at_all() -> None:
     trace.park(timeout_ms=1000)
     trace.after(4000)
     trace.emit(BROKER, MetaImage(1))
-    assert "has not answered the ListOffsets of list-offsets-1" in trace.says("R2")
+    assert "had not answered the ListOffsets of list-offsets-1" in trace.says("R2")
 
 
 def test_a_broker_that_was_stopped_is_late() -> None:
@@ -217,7 +217,7 @@ def test_a_former_leader_that_answers_all_the_same(answer: ReplyPartition) -> No
     trace.park()
     trace.assume(1, 1, leader=2)
     trace.answered(1, answer)
-    assert trace.says("R8").endswith("of orders-0, which it had stopped leading")
+    assert trace.says("R8").endswith("for orders-0, which it no longer led")
     earlier = Waiting()
     earlier.lead(1)
     earlier.park(tps=(TP, "orders-1"))
@@ -270,7 +270,7 @@ def test_a_former_leader_that_keeps_its_client_waiting() -> None:
     trace.assume(1, 1, leader=2)
     trace.after(2500)
     trace.emit(BROKER, MetaImage(1))
-    assert "lets list-offsets-1 wait for a look-up in orders-0, which it has stopped leading" in trace.says("R8")
+    assert "still lets list-offsets-1 wait for a look-up in orders-0, which it no longer leads" in trace.says("R8")
     stopped = Waiting()
     stopped.lead(1)
     stopped.park()

@@ -33,7 +33,7 @@ def test_a_read_that_goes_on_after_the_answer() -> None:
             trace.task(1, "start")
         trace.answered(1, failed(TP, TIMED_OUT))
         assert trace.says("R3") == (
-            "broker-1 answered the ListOffsets of list-offsets-1, and went on with read 1 of orders-0 for it"
+            "broker-1 answered the ListOffsets of list-offsets-1, but did not cancel its read 1 of orders-0"
         )
     other = Waiting()
     other.task(1, "enqueue")
@@ -117,7 +117,9 @@ def test_a_queue_without_a_limit() -> None:
     _fill(trace)
     trace.task(4, "cancel", 4)
     trace.task(5, "enqueue", 5)
-    assert trace.says("R4").startswith("broker-1 took in a read of orders-0 where 2 reads run, and 2 wait")
+    assert trace.says("R4").startswith(
+        "broker-1 accepted a read of orders-0 while 2 reads ran and 2 waited, of 2 threads and 2 "
+    )
     dropped = Waiting()
     _fill(dropped)
     dropped.task(4, "cancel", 4)
@@ -133,7 +135,7 @@ def test_a_read_is_rejected_where_there_is_room() -> None:
     """Shows that a rejection violates R4 where a thread is free, or a place in the queue, as they are at that time."""
     trace = Waiting()
     trace.task(1, "reject")
-    assert trace.says("R4").startswith("broker-1 rejected a read of orders-0 where 0 reads run, and 0 wait")
+    assert trace.says("R4").startswith("broker-1 rejected a read of orders-0 while 0 reads ran and 0 waited")
     grown = Waiting()
     _fill(grown)
     grown.task(5, "reject", 5, threads=3)
@@ -147,7 +149,7 @@ def test_a_rejected_read_is_an_error(answer: ReplyPartition) -> None:
     _fill(trace)
     trace.task(5, "reject", 5)
     trace.answered(5, answer)
-    assert trace.says("R4").endswith("of orders-0, of which it had rejected the read")
+    assert trace.says("R4").endswith("for orders-0, whose read it had rejected")
 
 
 def test_rejected_reads_of_fetches() -> None:
@@ -181,7 +183,7 @@ def test_a_read_that_is_overtaken() -> None:
     _fill(trace)
     trace.task(1, "finish", 1)
     trace.task(4, "start", 4)
-    assert trace.says("R6") == "a thread of broker-1 took read 4, where read 3 had waited longer"
+    assert trace.says("R6") == "a thread of broker-1 took read 4 although read 3 had waited longer"
 
 
 def _handled(trace: Waiting, handler_ms: int, path: RequestPath = "parked") -> None:
@@ -195,7 +197,7 @@ def test_handlers_are_free() -> None:
     _handled(trace, 252)
     assert trace.of("R5") == ("held", 2)
     _handled(trace, 253, "held")
-    assert trace.says("R5") == "broker-1 kept a handler for 253 ms for one ListOffsets"
+    assert trace.says("R5") == "one ListOffsets occupied a request handler of broker-1 for 253 ms"
 
 
 def test_handlers_without_the_proposal() -> None:
