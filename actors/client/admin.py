@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from actors.client import delete_records
 from actors.client.client_base import ClientNode, components
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.node.backoff import backoff_range
@@ -29,6 +30,7 @@ from krift.v1.admin import (
     IncrementalAlterConfigsResponse,
 )
 from krift.v1.common import NodeEndpoint
+from krift.v1.delete_records import DeleteRecordsResponse
 from krift.v1.quorum import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
@@ -58,6 +60,7 @@ REMOVE_VOTER = "remove-voter"
 CREATE_TOPIC = "create-topic"
 DELETE_TOPIC = "delete-topic"
 CREATE_PARTITIONS = "create-partitions"
+DELETE_RECORDS = "delete-records"
 APIS = {
     ELECT_LEADERS: Api.ElectLeaders,
     ALTER_CONFIG: Api.IncrementalAlterConfigs,
@@ -67,6 +70,7 @@ APIS = {
     CREATE_TOPIC: Api.CreateTopics,
     DELETE_TOPIC: Api.DeleteTopics,
     CREATE_PARTITIONS: Api.CreatePartitions,
+    DELETE_RECORDS: Api.DeleteRecords,
 }
 
 ELECTION_TYPES = {"preferred": 0, "unclean": 1}
@@ -79,7 +83,8 @@ DELETE_BY_ID = 6
 
 class AdminTask(msgspec.Struct):
     """One request of an operation. broker: id of the broker that must get it, -1: any. call: in flight, 0 none.
-    sent: it went out at least once, so that nobody knows what became of it if no answer comes."""
+    sent: it went out at least once, so that nobody knows what became of it if no answer comes. awaits: the metadata
+    updates that were known when it began to look for leaders, -1 it has not."""
 
     operation: str
     kind: str
@@ -91,10 +96,12 @@ class AdminTask(msgspec.Struct):
     failures: int = 0
     waiting: bool = False
     sent: bool = False
+    awaits: int = -1
 
 
 class AdminOperation(msgspec.Struct):
-    """An operation under way: its requests that have not ended, and what the others were told."""
+    """An operation under way: its requests that have not ended, of as many as there have been, and what the others were
+    told."""
 
     operation: str
     name: str
@@ -103,6 +110,8 @@ class AdminOperation(msgspec.Struct):
     results: dict[str, Any] = {}
     outcome: Outcome = "ok"
     error: int = 0
+    count: int = 0
+    low_watermarks: dict[str, int] = {}
 
 
 class AdminNode(ClientNode):
@@ -110,10 +119,11 @@ class AdminNode(ClientNode):
     for all), alter-config (resources: topic/NAME, broker/ID or broker/ for all brokers; set: key -> text; delete:
     keys), describe-quorum, add-voter and remove-voter (controller: its name, directory: id of its directory),
     create-topic (topic, partitions, replicas: -1 the controller's defaults, config), delete-topic (topic),
-    create-partitions (topic, count).
+    create-partitions (topic, count), delete-records (offsets: topic partition -> offset, -1 the high watermark).
 
     Each lasts until it is answered or default.api.timeout.ms is over, and is completed with {"results": ...}, or
-    {"error": name} if it failed as a whole. Requests about one broker go to that broker, all others to any.
+    {"error": name} if it failed as a whole. Requests about one broker go to that broker, those to delete records to the
+    leaders, all others to any.
     """
 
     tasks: dict[str, AdminTask] = msgspec.field(default_factory=dict)
@@ -136,12 +146,19 @@ class AdminNode(ClientNode):
         operation = AdminOperation(event.operation, name, event.kind, [])
         self.operations_open[name] = operation
         timeout_ms = self.spec.config["default.api.timeout.ms"]
-        for number, (broker, arguments) in enumerate(_split(event.kind, event.arguments)):
-            task = f"{name}/{number}"
-            operation.tasks.append(task)
-            node = LeastLoadedNode(f"{PURPOSE}{task}", CONNECTION)
-            self.tasks[task] = AdminTask(name, event.kind, arguments, step.now_ms + timeout_ms, node, broker)
-            step.set_timer(f"{DEADLINE}{task}", timeout_ms)
+        for broker, arguments in _split(event.kind, event.arguments):
+            self._add_task(step, operation, arguments, step.now_ms + timeout_ms, broker)
+
+    def _add_task(
+        self, step: Step, operation: AdminOperation, arguments: dict[str, Any], deadline_ms: int, broker: int
+    ) -> AdminTask:
+        name = f"{operation.name}/{operation.count}"
+        operation.count += 1
+        operation.tasks.append(name)
+        node = LeastLoadedNode(f"{PURPOSE}{name}", CONNECTION)
+        task = self.tasks[name] = AdminTask(operation.name, operation.kind, arguments, deadline_ms, node, broker)
+        step.set_timer(f"{DEADLINE}{name}", max(0, deadline_ms - step.now_ms))
+        return task
 
     def _work(self, step: Step) -> None:
         for name in list(self.tasks):
@@ -150,6 +167,9 @@ class AdminNode(ClientNode):
 
     def _poll_task(self, step: Step, name: str, task: AdminTask) -> None:
         if task.call or task.waiting:
+            return
+        if task.kind == DELETE_RECORDS and task.broker < 0:
+            self._look_up(step, name, task)
             return
         brokers = [task.broker] if task.broker >= 0 else self.metadata.brokers or self.metadata.bootstrap
         peer = task.node.ready(step, self.net, brokers)
@@ -162,7 +182,7 @@ class AdminNode(ClientNode):
             self._end_task(step, name, "fail", KafkaError.UNSUPPORTED_VERSION, {})
             return
         remaining_ms = max(1, task.deadline_ms - step.now_ms)
-        request = _request(task, version, remaining_ms)
+        request = _request(task, version, remaining_ms, self.spec.config["default.api.timeout.ms"])
         timeout_ms = min(self.net.request_timeout_ms, remaining_ms)
         task.call = self.net.send(step, peer, CONNECTION, request, version, f"{PURPOSE}{name}", timeout_ms)
         task.sent = True
@@ -176,6 +196,9 @@ class AdminNode(ClientNode):
         if ended.response is None:
             self._retry(step, name, task)
             return
+        if isinstance(ended.response, DeleteRecordsResponse):
+            self._deleted(step, name, task, ended, delete_records.take(ended.response))
+            return
         error, results = _result(task, ended.response)
         if error and task.kind == DESCRIBE_QUORUM and traits(error).retriable:
             step.record(ErrorSeen("", APIS[task.kind].name, ended.version, error, ended.peer))
@@ -185,11 +208,50 @@ class AdminNode(ClientNode):
         else:
             self._end_task(step, name, "ok", next(iter(response_errors(ended.response)), 0), results)
 
-    def _retry(self, step: Step, name: str, task: AdminTask) -> None:
+    def _look_up(self, step: Step, name: str, task: AdminTask) -> None:
+        """Ask the leaders, each for its own partitions, as far as newer metadata tells them."""
+        metadata, offsets = self.metadata, task.arguments["offsets"]
+        if task.awaits < 0 or (task.awaits < metadata.updates and not delete_records.by_leader(metadata, offsets)):
+            task.awaits = metadata.updates
+            metadata.topics += [each for each in delete_records.topics_of(offsets) if each not in metadata.topics]
+            metadata.request_update()
+            return
+        if task.awaits >= metadata.updates:
+            return
+        operation = self.operations_open[task.operation]
+        for broker, asked in delete_records.by_leader(metadata, offsets).items():
+            part = self._add_task(step, operation, {"offsets": asked}, task.deadline_ms, broker)
+            part.failures, part.sent = task.failures, task.sent
+            self._poll_task(step, operation.tasks[-1], part)
+            offsets = {tp: offset for tp, offset in offsets.items() if tp not in asked}
+        if offsets:
+            task.arguments, task.awaits = {"offsets": offsets}, -1
+        else:
+            self._end_task(step, name, "ok", KafkaError.NONE, {})
+
+    def _deleted(self, step: Step, name: str, task: AdminTask, ended: Ended, deleted: delete_records.Deleted) -> None:
+        """A leader answered: what is not decided is asked again, of it or of whoever leads now."""
+        offsets, operation = task.arguments["offsets"], self.operations_open[task.operation]
+        operation.low_watermarks.update(deleted.low_watermarks)
+        for again, broker in ((deleted.unmapped, -1), (deleted.retriable, task.broker)):
+            for tp, error in again.items():
+                step.record(ErrorSeen(tp, Api.DeleteRecords.name, ended.version, error, ended.peer))
+            if again:
+                rest = {tp: offsets[tp] for tp in again}
+                part = self._add_task(step, operation, {"offsets": rest}, task.deadline_ms, broker)
+                part.failures, part.sent = task.failures, True
+                self._retry(step, operation.tasks[-1], part, answered=True)
+        first = next((error for error in deleted.results.values() if error), KafkaError.NONE)
+        results = {tp: error.name for tp, error in deleted.results.items()}
+        self._end_task(step, name, "ok", first, results)
+
+    def _retry(self, step: Step, name: str, task: AdminTask, *, answered: bool = False) -> None:
         config = self.spec.config
         low, high = backoff_range(config["retry.backoff.ms"], config["retry.backoff.max.ms"], task.failures)
         task.failures += 1
         task.waiting = True
+        if task.kind == DELETE_RECORDS and task.broker >= 0 and not answered:
+            task.broker, task.awaits = -1, -1  # another one may lead (``AdminApiDriver.onFailure``)
         step.set_timer(f"{RETRY}{name}", low, high)
 
     def on_retry(self, name: str) -> None:
@@ -233,8 +295,12 @@ class AdminNode(ClientNode):
 
     def _return(self, step: Step, operation: AdminOperation) -> None:
         del self.operations_open[operation.name]
-        results = operation.results
-        step.record(AdminReturn(operation.name, operation.outcome, operation.error, operation.kind, results))
+        results, deleting = operation.results, [each for each in self.tasks.values() if each.kind == DELETE_RECORDS]
+        self.metadata.topics = [
+            topic for each in deleting for topic in delete_records.topics_of(each.arguments["offsets"])
+        ]
+        returned = (operation.name, operation.outcome, operation.error, operation.kind, results)
+        step.record(AdminReturn(*returned, operation.low_watermarks))
         failed = operation.outcome != "ok"
         step.complete(operation.operation, {"error": error_name(operation.error)} if failed else {"results": results})
 
@@ -256,7 +322,9 @@ def _split(kind: str, arguments: dict[str, Any]) -> list[tuple[int, dict[str, An
     return [(broker, {**arguments, "resources": resources}) for broker, resources in parts.items()]
 
 
-def _request(task: AdminTask, version: int, remaining_ms: int) -> AnyRequest:
+def _request(task: AdminTask, version: int, remaining_ms: int, api_timeout_ms: int) -> AnyRequest:
+    if task.kind == DELETE_RECORDS:
+        return delete_records.request_of(task.arguments["offsets"], api_timeout_ms)
     if task.kind == ELECT_LEADERS:
         return _elect_request(task.arguments, version, remaining_ms)
     if task.kind == ALTER_CONFIG:

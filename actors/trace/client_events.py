@@ -71,8 +71,9 @@ class ListInvoke(OpInvoke, frozen=True, tag="list.invoke"):
 
 
 class AdminInvoke(OpInvoke, frozen=True, tag="admin.invoke"):
-    """``call``: elect-leaders, alter-config, describe-quorum, add-voter, remove-voter, create-topic,
-    delete-topic or create-partitions."""
+    """``call``: elect-leaders, alter-config, describe-quorum, add-voter, remove-voter, create-topic, delete-topic,
+    create-partitions or delete-records, of which ``arguments`` has ``offsets``: topic partition -> the offset before
+    which records are deleted, -1 the high watermark."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
@@ -201,13 +202,15 @@ class ListReturn(OpReturn, frozen=True, tag="list.return"):
     correlation_id: int = -1
 
 
-class AdminReturn(OpReturn, frozen=True, tag="admin.return"):
+class AdminReturn(OpReturn, frozen=True, omit_defaults=True, tag="admin.return"):
     """``results``: where it was answered, an error name by topic partition, resource, topic or controller; of
-    describe-quorum what it was told."""
+    describe-quorum what it was told. ``low_watermarks``: of delete-records, where the logs of a topic partition begin,
+    as its leader has answered."""
 
     kind: ClassVar[OpKind] = "admin"
     call: str
     results: dict[str, Any]
+    low_watermarks: dict[str, int] = {}
 
 
 class CommitReturn(OpReturn, frozen=True, tag="commit.return"):

@@ -13,7 +13,7 @@ from chaos.faults.network import NetworkDelay, NetworkDrop, NetworkDuplicate, Ne
 from chaos.faults.operator import Configuration, LeaderElection, QuorumDescription, VoterAddition, VoterRemoval
 from chaos.faults.process import NodeBounce, NodeCrash, NodePause, NodeShutdown
 from chaos.faults.store import FailingStore, HalfCopies, SlowStore, StaleListing, UnavailableStore
-from chaos.faults.topics import PartitionAddition, TopicCreation, TopicDeletion
+from chaos.faults.topics import PartitionAddition, RecordDeletion, TopicCreation, TopicDeletion
 
 ALL: tuple[type[Fault], ...] = (
     NetworkPartition,
@@ -42,6 +42,7 @@ ALL: tuple[type[Fault], ...] = (
     TopicCreation,
     TopicDeletion,
     PartitionAddition,
+    RecordDeletion,
     NodeShutdown,
     NodeBounce,
 )

@@ -1,4 +1,4 @@
-"""What an operator does to topics: creates them, deletes them, gives them more partitions."""
+"""What an operator does to topics: creates them, deletes them and their records, gives them more partitions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from actors.client.admin import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_TOPIC
+from actors.client.admin import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_RECORDS, DELETE_TOPIC
 from actors.config import config_text
 from chaos.faults.base import Told
 from chaos.faults.operator import ASKED, AdminAction
-from chaos.scenario.scalars import Config, TopicName
+from chaos.nemesis.scene import OFFSETS
+from chaos.scenario.scalars import HIGH_WATERMARK, Config, DeletionOffset, TopicName, TopicPartitions
 from chaos.scenario.switch_checks import check_config
 from chaos.scenario.yaml_tree import Path_
 from chaos.view import ClusterView
@@ -114,3 +115,45 @@ class PartitionAddition(TopicAction):
     @classmethod
     def draw(cls, scene: Scene) -> Part:
         return {"topic": scene.cast.topic, "count": scene.draw.choice((2, 4, 6))}
+
+
+class RecordDeletion(AdminAction):
+    """Records of partitions are deleted up to an offset (DeleteRecords)."""
+
+    kind = "delete-records"
+    call = DELETE_RECORDS
+    told = (
+        Told(
+            "delete-records: {partitions: orders-0, offset: 40}",
+            "DeleteRecords of `all` partitions, one (`orders-0`) or a list: their logs begin at `offset` from then on, "
+            "or where the high watermark is if it is `high-watermark`. The answer is NONE once all replicas that are "
+            "alive begin there; OFFSET_OUT_OF_RANGE, and nothing is deleted, for more than is committed",
+            *ASKED,
+        ),
+    )
+
+    partitions: TopicPartitions = Field(description="all, a topic partition such as orders-0, or a list of them.")
+    offset: DeletionOffset = Field(description="The first offset that is kept, or high-watermark.")
+
+    def _named(self) -> list[str]:
+        """Topic partitions, [] for all."""
+        return [] if self.partitions == ["all"] else list(self.partitions)
+
+    def check(self, place: Path_, references: References) -> None:
+        for index, tp in enumerate(self._named()):
+            references.topic_partition((*place, "partitions", index), tp)
+
+    def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
+        offset = -1 if self.offset == HIGH_WATERMARK else self.offset
+        named = self._named() or [tp for tp in view.partitions if not tp.startswith("__")]
+        return {"offsets": dict.fromkeys(named, offset)}
+
+    def describe(self) -> str:
+        upto = "the high watermark" if self.offset == HIGH_WATERMARK else f"{self.offset:,}"
+        return f"of {', '.join(self._named()) or 'all partitions'} up to {upto}"
+
+    @classmethod
+    def draw(cls, scene: Scene) -> Part:
+        draw = scene.draw
+        offset: int | str = draw.choice((HIGH_WATERMARK, draw.randrange(*OFFSETS), draw.randrange(*OFFSETS)))
+        return {"partitions": draw.choice(("all", scene.tp, scene.tp)), "offset": offset}

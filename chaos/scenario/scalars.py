@@ -48,6 +48,9 @@ TOPIC_PATTERN = rf"^({'|'.join(COORDINATORS_TOPICS)}|[a-zA-Z0-9][a-zA-Z0-9._-]{{
 TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
 """Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""
 
+HIGH_WATERMARK = "high-watermark"
+"""In place of an offset up to which records are deleted: all that is committed."""
+
 RANDOM = "random"
 """A core that is drawn when the chaos is over."""
 
@@ -155,6 +158,12 @@ def _timestamp(value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise Malformed(f"{value!r} is not a timestamp", f"{', '.join(TIMESTAMPS)}, or milliseconds")
+
+
+def _deletion_offset(value: Any) -> int | str:
+    if value == HIGH_WATERMARK or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value  # type: ignore[no-any-return]  # one of both
+    raise Malformed(f"{value!r} is not an offset", f"0 or more, or {HIGH_WATERMARK}")
 
 
 def _references(value: Any) -> dict[str, dict[str, Any]]:
@@ -282,6 +291,11 @@ Timestamp = Annotated[
     Any,
     AfterValidator(_timestamp),
     WithJsonSchema({"anyOf": [{"enum": list(TIMESTAMPS)}, {"type": "integer", "minimum": 0}]}),
+]
+DeletionOffset = Annotated[
+    Any,
+    AfterValidator(_deletion_offset),
+    WithJsonSchema({"anyOf": [{"const": HIGH_WATERMARK}, {"type": "integer", "minimum": 0}]}),
 ]
 Config = dict[str, ConfigValue]
 FeatureValues = dict[

@@ -11,6 +11,7 @@ from actors.client.admin import (
     ALTER_CONFIG,
     CREATE_PARTITIONS,
     CREATE_TOPIC,
+    DELETE_RECORDS,
     DELETE_TOPIC,
     DESCRIBE_QUORUM,
     ELECT_LEADERS,
@@ -43,8 +44,8 @@ class Requests:
 
     def begin(self, event: Stamped, body: AdminInvoke) -> Request:
         """A request is made."""
-        named = body.arguments.get("partitions", []) if body.call == ELECT_LEADERS else []
-        request = Request(body.call, asked_for(body), list(named))
+        named = {ELECT_LEADERS: "partitions", DELETE_RECORDS: "offsets"}.get(body.call, "")
+        request = Request(body.call, asked_for(body), list(body.arguments.get(named, ())))
         self.all.append(request)
         self._open[f"{event.node}/{body.op}"] = request
         return request
@@ -79,8 +80,15 @@ def asked_for(body: AdminInvoke) -> str:
     if body.call in (ADD_VOTER, REMOVE_VOTER):
         verb = "as a new voter" if body.call == ADD_VOTER else "as a voter no longer"
         return f"{given.get('controller', '?')} {verb}"
+    if body.call == DELETE_RECORDS:
+        return f"the deletion of the records of {', '.join(map(_deletion, given.get('offsets', {}).items()))}"
     what = {CREATE_TOPIC: "a new topic", DELETE_TOPIC: "the removal of topic", CREATE_PARTITIONS: "more partitions of"}
     return f"{what.get(body.call, body.call)} {given.get('topic', '')}".rstrip()
+
+
+def _deletion(asked: tuple[str, int]) -> str:
+    tp, offset = asked
+    return f"{tp} up to {'the high watermark' if offset < 0 else f'{offset:,}'}"
 
 
 def _resource(text: str) -> str:
@@ -94,9 +102,16 @@ def answer(body: AdminReturn) -> str:
         return f"{error_name(body.error)}, {sure}"
     if body.call == DESCRIBE_QUORUM:
         return f"{len(body.results.get('voters', {}))} voters, leader {body.results.get('leader', '?')}"
+    if body.low_watermarks:
+        return ", ".join(_deleted(body, name, error) for name, error in body.results.items())
     if len(set(map(str, body.results.values()))) == 1:
         return _result(next(iter(body.results.values())))
     return ", ".join(f"{name} {_result(error)}" for name, error in body.results.items()) or _result(NONE)
+
+
+def _deleted(body: AdminReturn, name: str, error: Any) -> str:
+    begins = body.low_watermarks.get(name)
+    return f"{name} {_result(error)}" if begins is None else f"{name} begins at {begins:,} or later everywhere"
 
 
 def _result(error: Any) -> str:

@@ -125,6 +125,7 @@ CASES = {
     "transaction-coordinator-failover": Case(
         str(SCENARIOS / "transaction-coordinator-failover.yaml"), [1], beside={"__transaction_state-0": [2, 3]}
     ),
+    "delete-records": Case(str(SCENARIOS / "delete-records.yaml"), [1], beside={"orders-1": [3]}),
     "topic-recreated": Case(str(SCENARIOS / "topic-recreated.yaml"), [1], sends=False),
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
     "kip-207-seed": Case("kip-207", [1, 2], "seed", SHORT, refused=True),
@@ -231,7 +232,7 @@ def test_the_seeds_of_the_sim_agree(name: str) -> None:
 
 LONG = (
     *("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults", "seen-trigger"),
-    *("leader-pause", "topic-recreated", "coordinator-failover"),
+    *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records"),
 )
 """Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live kip-207-kafka, which cuts links,
 group-member-lost and transaction-coordinator-failover. No disk fails and no operator acts live but there."""

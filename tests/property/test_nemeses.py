@@ -53,9 +53,17 @@ that commits; a fetch refused at a resignation."""
 DRAWN = range(1, 101)
 
 
-REFUSED = ("elect", "configure", "describe-quorum", "controlled-shutdown", "create-topic", "create-partitions")
+REFUSED = (
+    "elect",
+    "configure",
+    "describe-quorum",
+    "controlled-shutdown",
+    "create-topic",
+    "create-partitions",
+    "delete-records",
+)
 """Actions that a cluster may refuse as it is: a topic whose deletion is still under way cannot be created, nor one for
-which there are too few brokers."""
+which there are too few brokers, and nothing is deleted that is not committed."""
 
 
 class Seen(Counter[str]):

@@ -19,6 +19,7 @@ from actors.node.spec import Role
 from actors.versions import Ranges
 from krift.v1.admin import DescribeQuorumRequest, DescribeQuorumResponse, ElectLeadersRequest
 from krift.v1.common import LeaderAndEpoch, NodeEndpoint
+from krift.v1.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.metadata import MetadataResponse
@@ -224,6 +225,8 @@ class Environment:
                 | Api.RemoveRaftVoter
             ):
                 response = self._administered(command, request, error)
+            case Api.DeleteRecords:
+                response = self._deleted(command, request, error)
             case Api.InitProducerId:
                 response = InitProducerIdResponse(error_code=error)
                 response.producer_id = command.number("id", -1 if error else PRODUCER_ID)
@@ -257,6 +260,26 @@ class Environment:
             topic = DescribeQuorumResponse.TopicData(topic_name=request.topics[0].topic_name, partitions=[data])
             response.topics.append(topic)
         return response
+
+    def _deleted(self, command: Command, request: DeleteRecordsRequest, error: int) -> DeleteRecordsResponse:
+        """answer c1 [error=NAME] [partition=0]: each partition, or that one only so and the others with success."""
+        response, only = DeleteRecordsResponse(), command.number("partition", -1)
+        for asked in request.topics:
+            topic = DeleteRecordsResponse.DeleteRecordsTopicResult(name=asked.name)
+            response.topics.append(topic)
+            for each in asked.partitions:
+                failed = error if only in (-1, each.partition_index) else 0
+                result = DeleteRecordsResponse.DeleteRecordsPartitionResult(
+                    partition_index=each.partition_index, low_watermark=-1 if failed else max(each.offset, 0) + 1
+                )
+                result.error_code = failed
+                topic.partitions.append(result)
+        return response
+
+    def verb_delete_records(self, command: Command) -> str:
+        """delete-records orders-0@5 orders-1@-1: an operation of the admin client."""
+        asked = (word.partition("@") for word in command.words)
+        return self._invoke("delete-records", {"offsets": {tp: int(offset) for tp, _, offset in asked}})
 
     def verb_elect(self, command: Command) -> str:
         """elect preferred|unclean all|orders-0: an operation of the admin client."""

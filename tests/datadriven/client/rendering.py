@@ -28,6 +28,7 @@ from actors.trace.events import (
     TraceEvent,
 )
 from krift.v1.admin import DescribeQuorumRequest, ElectLeadersRequest, IncrementalAlterConfigsRequest
+from krift.v1.delete_records import DeleteRecordsRequest
 from krift.v1.fetch import FetchRequest
 from krift.v1.list_offsets import ListOffsetsRequest
 from krift.v1.metadata import MetadataRequest
@@ -151,7 +152,8 @@ def _describe(event: TraceEvent) -> str | None:
             return f"* {_administered(event.call, event.arguments)}"
         case AdminReturn():
             error = f" {error_name(event.error)}" if event.error else ""
-            return f"* told {event.outcome}{error}: {_administered(event.call, event.results)}"
+            begins = "".join(f" {tp} begins at {offset}" for tp, offset in event.low_watermarks.items())
+            return f"* told {event.outcome}{error}: {_administered(event.call, event.results)}{begins}"
         case ListInvoke():
             return f"* list {event.tp} v{event.version} timestamp {event.timestamp}"
         case PollInvoke():
@@ -198,6 +200,9 @@ def _details(request: AnyRequest) -> list[str]:
             | RemoveRaftVoterRequest()
         ):
             return [describe_admin_request(request).partition(" ")[2].removeprefix(f"v{request.header.api_version} ")]
+        case DeleteRecordsRequest():
+            asked = [f"{t.name}-{p.partition_index}@{p.offset}" for t in request.topics for p in t.partitions]
+            return [*asked, f"in {request.timeout_ms}ms"]
         case ProduceRequest():
             parts = [
                 _batch(t.name or (COPIES if t.topic_id == COPIES else "orders"), p.index, p.records)

@@ -35,7 +35,14 @@ TOPIC_ID = "id-of-orders"
 PRODUCER_ID = 7
 ENDLESS = 2**62
 
-ADMIN_APIS = ("ElectLeaders", "IncrementalAlterConfigs", "DescribeQuorum", "AddRaftVoter", "RemoveRaftVoter")
+ADMIN_APIS = (
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "DescribeQuorum",
+    "DeleteRecords",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+)
 NODES: dict[Role, type[ClientNode]] = {
     "producer": ProducerNode,
     "transactional-producer": TransactionalProducerNode,

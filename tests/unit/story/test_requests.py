@@ -7,8 +7,8 @@ from typing import Any, Literal
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import AdminInvoke
-from orchestrator.story.requests import asked_for
+from actors.trace.events import AdminInvoke, AdminReturn
+from orchestrator.story.requests import answer, asked_for
 from tests.unit.story.stage import TP, Stage
 
 DONE, NOT_NEEDED = "NONE", "ELECTION_NOT_NEEDED"
@@ -30,11 +30,25 @@ DONE, NOT_NEEDED = "NONE", "ELECTION_NOT_NEEDED"
         ("create-topic", {"topic": "orders"}, "a new topic orders"),
         ("delete-topic", {"topic": "orders"}, "the removal of topic orders"),
         ("create-partitions", {"topic": "orders", "count": 4}, "more partitions of orders"),
+        (
+            "delete-records",
+            {"offsets": {TP: 1000, "orders-1": -1}},
+            "the deletion of the records of orders-0 up to 1,000, orders-1 up to the high watermark",
+        ),
     ],
 )
 def test_a_request_in_words(call: str, arguments: dict[str, Any], words: str) -> None:
     """Shows each thing that an operator can ask for."""
     assert asked_for(AdminInvoke("op", call, arguments)) == words
+
+
+def test_where_logs_begin_is_told() -> None:
+    """Shows the answer to a deletion: where the logs begin, or why they do not."""
+    told = {TP: DONE, "orders-1": "OFFSET_OUT_OF_RANGE"}
+    words = answer(AdminReturn("op", "ok", 1, "delete-records", told, {TP: 1000}))
+    assert words == "orders-0 begins at 1,000 or later everywhere, orders-1 OFFSET_OUT_OF_RANGE"
+    refused = answer(AdminReturn("op", "ok", 1, "delete-records", {TP: "OFFSET_OUT_OF_RANGE"}))
+    assert refused == "OFFSET_OUT_OF_RANGE"
 
 
 def remarks(
