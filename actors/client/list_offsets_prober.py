@@ -36,8 +36,9 @@ class ListOffsetsNode(ClientNode):
 
     Workload: topic, partitions, every_ms, timestamp (-1 latest, -2 earliest, ...), ago_ms (-1, or it asks for the time
     that long ago instead), isolation (0 or 1), replica_id (-1, or the broker that it asks as), client ("admin", or
-    "consumer": it calls a consumer's ``offsetsForTimes``). An operation lasts until it is answered or
-    default.api.timeout.ms is over; the next begins at the next multiple of every_ms.
+    "consumer": it calls a consumer's ``offsetsForTimes``), together (whether a call is about all partitions: it has an
+    operation for each). An operation lasts until it is answered or default.api.timeout.ms is over; the next, or the
+    next call, begins at the next multiple of every_ms.
     "stop" is completed after the last answer: {"asked": operations, "told": offsets got}.
     """
 
@@ -49,6 +50,7 @@ class ListOffsetsNode(ClientNode):
     isolation: int = 0
     replica_id: int = CLIENT
     manner: Manner = "admin"
+    together: bool = False
     asked: int = 0
 
     def _configure(self, step: Step) -> None:
@@ -56,6 +58,7 @@ class ListOffsetsNode(ClientNode):
         self.timestamp = self.spec.workload.get("timestamp", -1)
         self.ago_ms = self.spec.workload.get("ago_ms", -1)
         self.manner = "call" if self.spec.workload.get("client") == "consumer" else "admin"
+        self.together = self.spec.workload.get("together", False)
         self.isolation = self.spec.workload.get("isolation", 0)
         self.replica_id = self.spec.workload.get("replica_id", CLIENT)
         self.fetcher = OffsetFetcher(
@@ -100,8 +103,9 @@ class ListOffsetsNode(ClientNode):
         )
 
     def on_next(self, tp: str) -> None:
-        """A partition is asked about again."""
-        self.probes[tp].due = True
+        """A partition is asked about again, or all of them."""
+        for probe in self.probes.values() if self.together else (self.probes[tp],):
+            probe.due = True
 
     def on_found(self, step: Step, ended: list[Found]) -> None:
         """Lookups ended."""
@@ -110,7 +114,8 @@ class ListOffsetsNode(ClientNode):
             probe.lookup = 0
             probe.told += found.outcome == "ok"
             record_list_return(step, probe.operation, found, probe.timestamp, self.isolation)
-            step.set_timer(f"{_NEXT}{found.tp}", self.every.delay_ms(step.now_ms))
+            if not (self.together and any(each.lookup for each in self.probes.values())):
+                step.set_timer(f"{_NEXT}{found.tp}", self.every.delay_ms(step.now_ms))
 
     def _stopped(self, step: Step) -> dict[str, int] | None:
         if any(probe.lookup for probe in self.probes.values()):

@@ -51,6 +51,8 @@ OF_TRANSACTIONS = "transaction."
 """What keys begin with that mean nothing without transactions."""
 OF_TIERS = ("remote.", "rlmm.", "log.remote.", "log.local.")
 """And without tiered storage."""
+OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task.", "log.flush.start.")
+"""And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind"})
@@ -74,12 +76,13 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     features = with_epochs(features_of(nemesis, seed), config)
     changing = features.get(KRAFT_VERSION_FEATURE) == "1"
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
-    workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us)
+    tiered = pick(stream(nemesis.name, seed, "tiers"), nemesis.shape.remote_store) == "yes"
+    workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us, tiered)
     share_id(nemesis, seed, workload, features.get(TRANSACTION_VERSION, FEATURES[TRANSACTION_VERSION].default))
     members = members_of(workload)
     config = _config_for(config, timers, members, transactional_ids_of(workload))
-    tiered = pick(stream(nemesis.name, seed, "tiers"), nemesis.shape.remote_store) == "yes"
-    config = _config_of_tiers(config, timers, brokers, tiered)
+    deletes = pick(stream(nemesis.name, seed, "retention"), nemesis.shape.retention) == "yes"
+    config = _config_of_tiers(config, timers, brokers, tiered, deletes)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,
@@ -163,10 +166,12 @@ def _config_for(config: Part, timers: Timers, members: list[str], transactional_
     return {key: value for key, value in config.items() if not key.startswith(OF_TRANSACTIONS)}
 
 
-def _config_of_tiers(config: Part, timers: Timers, brokers: int, tiered: bool) -> Part:
-    """The configuration with what tiered storage needs, or without what means nothing where there is none."""
+def _config_of_tiers(config: Part, timers: Timers, brokers: int, tiered: bool, deletes: bool) -> Part:
+    """The configuration with what tiered storage needs, or without what means nothing where there is none, or where no
+    old segment is deleted."""
     if not tiered:
-        return {key: value for key, value in config.items() if not key.startswith(OF_TIERS)}
+        never = OF_TIERS if deletes else (*OF_TIERS, *OF_RETENTION)
+        return {key: value for key, value in config.items() if not key.startswith(never)}
     own = {
         "rlmm.config.remote.log.metadata.topic.num.partitions": 2,
         "rlmm.config.remote.log.metadata.topic.replication.factor": min(3, brokers),

@@ -124,7 +124,8 @@ Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 class Shape(Model):
     """Of the cluster and its topic. Replicas are at most as many as brokers, and min.insync.replicas as replicas. Spare
     controllers are there where ``kraft.version`` is 1. Strangers are voters whose disks belong to another cluster, at
-    most as many as the others can do without. remote_store: whether there is one, and the topic is tiered."""
+    most as many as the others can do without. remote_store: whether there is one, and the topic is tiered. retention:
+    whether old segments go: without it no key about segments and retention is drawn, unless the topic is tiered."""
 
     voters: Counts = {3: 1}
     spare_controllers: Counts = {0: 1}
@@ -134,6 +135,7 @@ class Shape(Model):
     replicas: Counts = {3: 1}
     min_insync_replicas: Counts = {1: 1, 2: 2}
     remote_store: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    retention: Annotated[dict[YesNo, Weight], _SOME] = {"yes": 1}
 
 
 class Versions(Model):
@@ -146,9 +148,11 @@ class Versions(Model):
 class Workload(Model):
     """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
     what its configuration says of them. ``ago``: how long before it asks the time is that a prober asks for, instead of
-    a ``timestamp``, 0 none; ``calls``: whose call it makes. ``external``: whether a consumer keeps its offsets outside
-    Kafka. ``members``: consumers of a group, beside the others; what follows is about them. ``patience``: whether they
-    may be silent for longer than they may take to join. ``transactional``: whether a producer sends in transactions;
+    a ``timestamp``, 0 none; ``calls``: whose call it makes; ``together``: whether one is about all partitions;
+    ``api_timeout``: for how long it asks before it gives up, 0 as long as Kafka says, which an admin client tells the
+    broker, too. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``: consumers of a group,
+    beside the others; what follows is about them. ``patience``: whether they may be silent for longer than they may
+    take to join. ``transactional``: whether a producer sends in transactions;
     ``records``, ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays
     in some for longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out;
     ``transfers``: whether they are transfers; ``namesakes``: whether all these producers have one transactional id, so
@@ -167,6 +171,8 @@ class Workload(Model):
     timestamp: Words = {"latest": 1}
     ago: Durations = {0: 1}
     calls: Annotated[dict[Call, Weight], _SOME] = {"admin": 1}
+    together: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    api_timeout: Durations = {0: 1}
     as_broker: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     retries: Words = {NOTHING: 1}
     external: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}

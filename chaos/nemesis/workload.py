@@ -58,8 +58,11 @@ NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
 """The version of ListOffsets that a question needs."""
 
 
-def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: Timers, chaos_us: int) -> list[Part]:
-    """Entries of the workload: producers, consumers, probers, at least one of each of the first two."""
+def workload_of(
+    nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: Timers, chaos_us: int, tiered: bool
+) -> list[Part]:
+    """Entries of the workload: producers, consumers, probers, at least one of each of the first two. Of a topic that is
+    ``tiered``, look-ups may wait for remote storage."""
     kinds = nemesis.workload
     counts = stream(nemesis.name, seed, "workload")
     producers, consumers, probers = (
@@ -91,9 +94,9 @@ def workload_of(nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: T
         if has_transactions:
             isolation = pick(stream(nemesis.name, seed, f"workload/isolation/{number}"), kinds.isolation)
         prober = _prober(draw, nemesis, topic, brokers, timers, isolation)
-        entries.append(
-            {"list-offsets": _of_times(stream(nemesis.name, seed, f"workload/ago/{number}"), nemesis, prober)}
-        )
+        if tiered and "replica-id" not in prober:
+            prober = _looking_up(nemesis, seed, number, prober)
+        entries.append({"list-offsets": prober})
     return [*entries, *members]
 
 
@@ -347,10 +350,20 @@ def _prober(
     return {**prober, "versions": versions}
 
 
-def _of_times(draw: random.Random, nemesis: Nemesis, prober: Part) -> Part:
-    """A prober that may ask for a time that goes with the clock, and by another call."""
-    ago, calls = pick(draw, nemesis.workload.ago), pick(draw, nemesis.workload.calls)
+def _looking_up(nemesis: Nemesis, seed: int, number: int, prober: Part) -> Part:
+    """A prober that may ask for a time that goes with the clock, by another call, about all partitions at once, and for
+    less long than Kafka says."""
+    kinds = nemesis.workload
+    draw = stream(nemesis.name, seed, f"workload/ago/{number}")
+    ago, calls = pick(draw, kinds.ago), pick(draw, kinds.calls)
     if ago:
         prober = {**prober, "ago": format_duration(ago)}
         del prober["timestamp"]
-    return prober if calls == "admin" else {**prober, "client": calls}
+    if calls != "admin":
+        prober = {**prober, "client": calls}
+    if pick(stream(nemesis.name, seed, f"workload/together/{number}"), kinds.together) == "yes":
+        prober = {**prober, "together": True}
+    gives_up_us = pick(stream(nemesis.name, seed, f"workload/api-timeout/{number}"), kinds.api_timeout)
+    if not gives_up_us:
+        return prober
+    return {**prober, "config": {**prober["config"], "default.api.timeout.ms": gives_up_us // 1000}}

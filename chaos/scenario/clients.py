@@ -116,6 +116,7 @@ def client_workload(client: Client, cluster: ClusterSpec) -> dict[str, Any]:
         workload["timestamp"] = client.timestamp
         workload |= {} if client.ago is None else {"ago_ms": client.ago // 1_000}
         workload |= {} if client.client == "admin" else {"client": client.client}
+        workload |= {"together": True} if client.together else {}
         workload["isolation"] = 1 if client.isolation == "read_committed" else 0
         workload["replica_id"] = -1 if client.replica_id is None else client.replica_id
     return workload

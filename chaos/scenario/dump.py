@@ -130,6 +130,8 @@ def _client(kind: str, client: Client, cluster: ClusterSpec) -> dict[str, Any]:
             entry["ago"] = f"{workload['ago_ms']}ms"
         if "client" in workload:
             entry["client"] = workload["client"]
+        if "together" in workload:
+            entry["together"] = workload["together"]
         entry["isolation"] = "read_committed" if workload["isolation"] else "read_uncommitted"
         if workload["replica_id"] >= 0:
             entry["replica-id"] = workload["replica_id"]

@@ -212,6 +212,7 @@ class ListOffsets(Client):
     client: Literal["admin", "consumer"] = Field(
         "admin", description="Whose call: the admin client's `listOffsets`, or a consumer's `offsetsForTimes`."
     )
+    together: bool = Field(False, description="One call asks about all partitions, not one about each.")
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     replica_id: int | None = Field(None, ge=0, description="Ask as the broker of this id does when it follows.")
 

@@ -82,6 +82,8 @@ GIVEN_AWAY = {
     "late-batch": ("transactions", "verification-outlives-marker"),
     "markers-of-one": ("unclean-transactions", "markers-cut-with-the-rest"),
     "slow-lookups": ("tiers", "lookup-outlives-leadership"),
+    "crowded-lookups": ("tiers", "expiry-drops-finished"),
+    "moved-lookups": ("tiers", "loss-leaves-reads"),
 }
 """Pattern of transactions or tiers -> a nemesis that has a weight for it, and a defect that shows only in it."""
 BEGIN_WITH = {"late-batch": 6, "taken-over": 9}

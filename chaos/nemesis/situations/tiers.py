@@ -5,6 +5,11 @@ from __future__ import annotations
 from chaos.nemesis.parts import Pattern, entry, lasting, later
 from chaos.nemesis.scene import Part, Scene
 
+COPIED_US = 4_000_000
+"""By then segments are mostly copied, and gone from the local log, after the beginning of the chaos."""
+TIMEOUT = "remote.list.offsets.request.timeout.ms"
+POOLS = ("remote.log.reader.threads", "remote.log.offset.reader.threads")
+
 
 def slow_lookups(scene: Scene, at_us: int) -> list[Part]:
     """The store is slow, so that look-ups wait for it and for a thread. Meanwhile a leader hears nothing from the
@@ -29,5 +34,55 @@ def slow_lookups(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
-TIERS: dict[str, Pattern] = {"slow-lookups": slow_lookups}
+def _copied(scene: Scene, at_us: int) -> int:
+    """A moment when there is something to look up in the store, as long as the chaos leaves time for what follows."""
+    return max(at_us, min(COPIED_US, scene.chaos_us // 2 // 1000 * 1000))
+
+
+def _slow_store(scene: Scene, low_us: int, high_us: int) -> Part:
+    """A store that takes that long for each request, or up to twice as long."""
+    by = lasting(scene, low_us, high_us)
+    return {"slow-store": {"by": scene.duration(by), "jitter": scene.duration(by)}}
+
+
+def crowded_lookups(scene: Scene, at_us: int) -> list[Part]:
+    """The store takes about as long as a look-up may wait, and then far longer: threads and queues fill, look-ups are
+    rejected or expire, some partitions of a request before others. Meanwhile the operator changes how long a look-up
+    may wait, and how many threads there are."""
+    at_us = _copied(scene, at_us)
+    found: list[Part] = []
+    for timeout_ms in scene.draw.sample((300, 800, 2000, 4000), 2):
+        change: Part = {"cluster": True, "set": {TIMEOUT: timeout_ms}}
+        if scene.draw.random() < 0.5:
+            change["set"] |= dict.fromkeys(POOLS, scene.draw.choice((1, 2)))
+        change_us = later(scene, at_us, 0, 300_000)
+        found.append({"when": {"at": scene.duration(change_us)}, "action": {"configure": change}})
+        lasts = lasting(scene, 1_000_000, 2_500_000)
+        found.append(entry(scene, at_us, _slow_store(scene, 200_000, 900_000), lasts))
+        at_us = later(scene, at_us, lasts, lasts + 300_000)
+    stuck = _slow_store(scene, 3_000_000, 6_000_000)
+    return [*found, entry(scene, at_us, stuck, lasting(scene, 1_000_000, 3_000_000))]
+
+
+def moved_lookups(scene: Scene, at_us: int) -> list[Part]:
+    """While look-ups wait for a slow store, leadership goes from a broker that is shut down, and back to it once it is
+    in the ISR again: whoever has led in between hears of that at once, and is well."""
+    at_us = _copied(scene, at_us)
+    slow = _slow_store(scene, 400_000, 1_500_000)
+    found = [entry(scene, at_us, slow, lasting(scene, 5_000_000, 8_000_000))]
+    down: Part = {"controlled-shutdown": {"targets": f"leader({scene.tp})"}}
+    lasts = lasting(scene, 300_000, 800_000)
+    found.append(entry(scene, later(scene, at_us, 100_000, 1_000_000), down, lasts))
+    for _ in range(3):
+        at_us = later(scene, at_us, 1_000_000, 2_000_000)
+        back: Part = {"elect": {"partitions": "all", "type": "preferred"}}
+        found.append({"when": {"at": scene.duration(at_us)}, "action": back})
+    return found
+
+
+TIERS: dict[str, Pattern] = {
+    "slow-lookups": slow_lookups,
+    "crowded-lookups": crowded_lookups,
+    "moved-lookups": moved_lookups,
+}
 """What a cluster with a remote store alone has."""

@@ -68,7 +68,7 @@ class Environment:
         """start producer [rate=100] [partitions=1] [config=(key:value)] [features=(name:value)] [hold=(Metadata,...)]
         [speaks=(Api:1-4)] [defects=(...)] | start consumer [seek=-1] [rewind=(every,by)] [external=(every,wait)] (which
         goes on with the disk of the consumer before it) | start list-offsets
-        [every=1000] [timestamp=latest] [ago=ms] [isolation=0] [client=consumer] | start group-consumer
+        [every=1000] [timestamp=latest] [ago=ms] [isolation=0] [client=consumer] [together=yes] | start group-consumer
         [commit=auto] [commit-every=1000]
         [stall=(every,ms)] [absence=(every,ms)] | start mirror, likewise | start admin | start transactional-producer,
         as a producer, and [records=2] [aborts=0] [stay=(every,ms)] [stay-after=0] [last-stay=ms] |
@@ -106,6 +106,7 @@ class Environment:
             workload |= {"every_ms": command.number("every", 1000), "isolation": command.number("isolation", 0)}
             workload["timestamp"] = TIMESTAMPS[name] if name in TIMESTAMPS else int(name)
             workload |= {"ago_ms": command.number("ago", -1), "client": command.text("client", "admin")}
+            workload["together"] = command.text("together", "no") == "yes"
         config = {key: value_of(value) for key, value in (each.split(":") for each in command.many("config", "()"))}
         ranges = ranges_of(command.many("speaks", "()"))
         features = dict(item.split(":") for item in command.many("features", "()"))

@@ -218,6 +218,43 @@ def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
     assert nemesis.loaded(1).document.value["chaos"] == []
 
 
+@pytest.mark.parametrize(
+    ("shape", "drawn"),
+    [
+        ("retention: {no: 1}", []),
+        ("retention: {yes: 1}", ["log.retention.ms"]),
+        ("retention: {no: 1}, remote-store: {yes: 1}", ["log.local.retention.ms", "log.retention.ms"]),
+    ],
+)
+def test_keys_of_retention_are_drawn_where_segments_go(shape: str, drawn: list[str]) -> None:
+    """Shows that a cluster without retention has no key about it, and that a tiered topic needs them; those of tiered
+    storage it needs alone."""
+    text = f"{SMALL}shape: {{{shape}}}\nconfig: {{log.retention.ms: {{500: 1}}, log.local.retention.ms: {{200: 1}}}}\n"
+    found = sources.from_text(text, "mine.yaml").loaded(1).document.value["cluster"]["config"]
+    assert sorted(key for key in found if key.endswith(".retention.ms")) == drawn
+
+
+@pytest.mark.parametrize("store", ["yes", "no"])
+def test_look_ups_are_drawn_where_there_is_a_store(store: str) -> None:
+    """Shows what a prober asks of a tiered topic, and that it asks for no time, nor gives up, anywhere else; and that
+    what passes for a broker asks as before."""
+    text = (
+        f"{SMALL}shape: {{remote-store: {{{store}: 1}}}}\nworkload: {{probers: {{2: 1}}, as-broker: {{no: 1, yes: 1}}, "
+        "ago: {3s: 1}, calls: {consumer: 1}, together: {yes: 1}, api-timeout: {500ms: 1}}\n"
+    )
+    nemesis, seen = sources.from_text(text, "mine.yaml"), set()
+    for seed in range(1, 11):
+        workload = nemesis.loaded(seed).document.value["workload"]
+        for prober in (entry["list-offsets"] for entry in workload if "list-offsets" in entry):
+            looks_up = store == "yes" and "replica-id" not in prober
+            seen.add(looks_up)
+            assert ("timestamp" in prober) != looks_up
+            told = (prober.get("ago"), prober.get("client"), prober.get("together"))
+            assert told == (("3s", "consumer", True) if looks_up else (None, None, None))
+            assert prober["config"].get("default.api.timeout.ms") == (500 if looks_up else None)
+    assert seen == ({True, False} if store == "yes" else {False})
+
+
 def test_a_deleted_topic_comes_again() -> None:
     """Shows that each deletion that is drawn is followed by a creation, and that clients are told topics apart then;
     and that metadata epochs are drawn where metadata is pushed alone."""
