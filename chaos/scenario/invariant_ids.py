@@ -11,10 +11,10 @@ FAMILIES: dict[str, str] = {
     "P": "partition replication",
     "H": "ListOffsets and watermarks",
     "M": "metadata epochs",
-    "O": "groups and what they have committed",
+    "O": "consumer groups and their commits",
     "T": "idempotence and transactions",
     "R": "tiered storage",
-    "C": "what clients can see",
+    "C": "records that clients send and read",
     "L": "liveness after healing",
     "X": "hygiene",
 }

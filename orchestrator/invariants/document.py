@@ -42,9 +42,7 @@ the defect. *Does not see* lists cases that the promise covers and the check doe
 NOT_JUDGED = """\
 ## Not judged
 
-- **P19**, reassignment never thins out: no operator can reassign replicas.
-- **P22**, deletion stays below the high watermark: no log of a topic loses its beginning. For the metadata log, Q13
-  judges its beginning.
+- **P19**, a reassignment of replicas never leaves too few of them: Krift has no reassignment.
 """
 
 

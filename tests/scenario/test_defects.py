@@ -84,15 +84,17 @@ PROOFS: dict[str, Proof] = {
     "snapshot-of-log-end": Proof(
         "snapshots", r"made a snapshot up to \d+ while the metadata log was committed up to \d+"
     ),
-    "snapshot-id-inclusive": Proof("snapshots", r"made a snapshot up to \d+ that is not what was committed up to"),
+    "snapshot-id-inclusive": Proof(
+        "snapshots", r"made a snapshot up to \d+ that differs from the committed entries up to"
+    ),
     "voter-changes-overlap": Proof("voter-changes", r"wrote a voter set at \d+ while the last one, at \d+, was not"),
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*, with the voters"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
     "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
-    "quorum-fetch-unfenced": Proof("own-tail", r"took note of a fetch that controller-\d made in epoch \d+"),
+    "quorum-fetch-unfenced": Proof("own-tail", r"counted a fetch that controller-\d made in epoch \d+"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
-    "any-cluster-served": Proof("stranger", r"took note of a fetch by controller-3, which belongs to another cluster"),
-    "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; right is epoch 1 up to \d+"),
+    "any-cluster-served": Proof("stranger", r"counted a fetch by controller-3, which belongs to another cluster"),
+    "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; the right answer is epoch 1 up to \d+"),
     "reply-before-commit": Proof(
         "comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no", (2,)
     ),
@@ -114,7 +116,9 @@ PROOFS: dict[str, Proof] = {
     "elect-any-replica": Proof("out-of-sync", r"broker-2 leads orders-0 .* and lacks what broker-1 committed up to"),
     "isr-without-epoch-start": Proof("late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start \d+"),
     "isr-with-the-fenced": Proof("stale-broker", r"proposed broker-3 .* says that it is fenced or shuts down"),
-    "isr-below-hw": Proof("fell-behind", r"broker-2 may be elected for orders-0 .* what was committed up to \d+, not"),
+    "isr-below-hw": Proof(
+        "fell-behind", r"broker-2 may be elected for orders-0 .* the committed records up to \d+, not"
+    ),
     "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], without broker-\d, which may be elected"),
     "isr-without-version": Proof("isr-race", r"though broker-1 had proposed it on partition epoch 0 of leader"),
     "fenced-at-half-time": Proof("comes-back", r"fenced it, broker-\d, \d+ ms after it had heard of it; the session"),
@@ -122,16 +126,22 @@ PROOFS: dict[str, Proof] = {
     "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, and is fenced at offset \d+"),
     "isr-of-former-lives": Proof("two-lives", r"has broker-3 by what it was under broker epoch \d+, and it is reg"),
     "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),
-    "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held what was committed"),
+    "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held committed records"),
     "truncate-whole-epoch": Proof(
         "tail", r"truncated orders-0 from [\d,]+ to -1 .* although it shared everything up to"
     ),
     "answer-of-former-leader": Proof(
         "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on what broker-1 answered to its fetch of"
     ),
-    "epoch-start-unnoted": Proof("by-turns", r"with last epoch 1, out of range; right is epoch 0 up to [\d,]+"),
-    "diverging-at-epoch-start": Proof("two-tails", r"with last epoch 0, epoch 0 up to 0; right is epoch 0 up to"),
-    "diverging-out-of-range": Proof("two-tails", r"with last epoch 0, out of range; right is epoch 0 up to [\d,]+"),
+    "epoch-start-unnoted": Proof(
+        "by-turns", r"with last epoch 1: out of range; the right answer is epoch 0 up to [\d,]+"
+    ),
+    "diverging-at-epoch-start": Proof(
+        "two-tails", r"with last epoch 0: epoch 0 up to 0; the right answer is epoch 0 up to"
+    ),
+    "diverging-out-of-range": Proof(
+        "two-tails", r"with last epoch 0: out of range; the right answer is epoch 0 up to [\d,]+"
+    ),
     "retention-past-watermark": Proof(
         "retention", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"
     ),
@@ -190,7 +200,7 @@ PROOFS: dict[str, Proof] = {
         r"deleted its segments of orders-0 below \d+, but offsets from \d+ on were never copied, and its log starts "
         r"at 0",
     ),
-    "moved-unsaid": Proof("behind", r"with last epoch 0, out of range; right is moved to remote storage"),
+    "moved-unsaid": Proof("behind", r"with last epoch 0: out of range; the right answer is moved to remote storage"),
     "follower-forgets-epochs": Proof(
         "behind", r"moved the local log start of orders-0 to \d+, but it does not know leader epoch 0"
     ),
@@ -200,9 +210,9 @@ PROOFS: dict[str, Proof] = {
     "log-start-unfound": Proof(
         "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0, but locally at"
     ),
-    "diverging-unsaid": Proof("two-tails", r"with last epoch 0, nothing of a divergence; right is epoch 0 up to"),
+    "diverging-unsaid": Proof("two-tails", r"with last epoch 0: no divergence; the right answer is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
-        "out-of-sync", r"told a client, which asked for epoch 0, epoch 0 up to [\d,]+; right"
+        "out-of-sync", r"answered a client, which asked for the end of epoch 0: epoch 0 up to [\d,]+; the right"
     ),
     "diverging-epoch-ignored": Proof(
         "by-turns", r"broker-2 cut .* and kept leader epoch 1, though its leader has epoch 0"
@@ -223,7 +233,7 @@ PROOFS: dict[str, Proof] = {
     "epoch-ends-unfenced": Proof(
         "group", r"answered the OffsetForLeaderEpoch of a client for orders-0 in leader epoch 1, although asked in"
     ),
-    "fetch-unfenced": Proof("there-and-back", r"took note of a fetch of broker-3 .* in leader epoch 0"),
+    "fetch-unfenced": Proof("there-and-back", r"counted a fetch of broker-3 .* in leader epoch 0"),
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
     "eligible-for-good": Proof("refused", r"the ISR \[1, 2\], the eligible leader replicas \[2\]: \[2\] are in both"),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
@@ -244,7 +254,7 @@ PROOFS: dict[str, Proof] = {
         "out-of-sync", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"
     ),
     "lost-lookups-kept": Proof(
-        "comes-back", r"list-offsets-1 still kept at the end: ListOffsets of call \d+, which has"
+        "comes-back", r"list-offsets-1 still held at the end: ListOffsets of call \d+, which has"
     ),
     "refusal-is-offset-0": Proof(
         "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
@@ -280,7 +290,7 @@ PROOFS: dict[str, Proof] = {
         "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
     ),
     "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
-    "former-lives-fetch": Proof("late-fetch", r"took note of a fetch of broker-3 .* had heard of its broker epoch \d+"),
+    "former-lives-fetch": Proof("late-fetch", r"counted a fetch of broker-3 .* had heard of its broker epoch \d+"),
     "wake-one-consumer": Proof(
         "two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait until its time was ov"
     ),
@@ -315,9 +325,10 @@ PROOFS: dict[str, Proof] = {
     ),
     "hint-of-former-epoch": Proof("deposed", r"told producer-1 of broker-1 in leader epoch 1 of orders-0, and no"),
     "truncation-one-short": Proof("reads-on", r"consumer-1 went back to \d+ of orders-0, .* leader epoch \d+ ends at"),
-    "produce-keeps-leader": Proof("deposed", r"producer-1 did not get to know who leads orders-0 within .*broker-1 in"),
+    "produce-keeps-leader": Proof("deposed", r"producer-1 did not learn the leader of orders-0 within .*broker-1 in"),
     "fetcher-gives-up": Proof(
-        "slow-leader", r"broker-\d did not (get|learn of the commit of) what was acknowledged of orders-0 below [\d,]+"
+        "slow-leader",
+        r"broker-\d did not (get|learn of the commit of) the acknowledged records of orders-0 below [\d,]+",
     ),
     "no-request-timeout": Proof(
         "slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its time-out is 1,000"

@@ -1,7 +1,7 @@
-"""How long what must happen in the end may take: the sum of Kafka's timers on the path, and two seconds.
+"""The bounds of promises of progress: the sum of Kafka's timers on the path, and two seconds.
 
-One table for all invariants that have a deadline. A bound is computed from what a run was really configured with: of
-each timer the longest that any node has.
+One table for all invariants that have a deadline. A bound is computed from the settings of the run: of each timer, the
+longest value of any node.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from actors.config import CONFIG
 from orchestrator.invariants.folds.fold import Profile
 
 SLACK_US = 2_000_000
-"""What comes on top of every sum of timers: processing, messages on their way, reading up what was missed."""
+"""The addition to every sum of timers: for processing, messages under way, and catching up."""
 
 
 Who = Literal["server", "producer", "consumer", "client"]
 
 
 class Timer(msgspec.Struct, frozen=True):
-    """A timer on a path: ``times`` the configuration key ``key``. why: what is waited for; who: whose timer it is."""
+    """A timer on a path: ``times`` the configuration key ``key``. why: the event that the timer delays; who: the kind
+    of node that has the timer."""
 
     key: str
     times: float
@@ -30,7 +31,7 @@ class Timer(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """A deadline. after: ids of what must have happened first, whose timers come on top (their slack does not)."""
+    """A deadline. after: ids of earlier steps, whose timers are added (their slack is not)."""
 
     what: str
     timers: tuple[Timer, ...] = ()
@@ -52,7 +53,7 @@ BOUNDS: dict[str, Bound] = {
         (
             Timer("broker.session.timeout.ms", 1, "the session of its former incarnation"),
             Timer("broker.session.timeout.ms", 1, "two requests to a silent controller, half of it each"),
-            Timer("broker.heartbeat.interval.ms", 2, "the heartbeat that tells it has caught up, and the next one"),
+            Timer("broker.heartbeat.interval.ms", 2, "the heartbeat that reports it caught up, and the next one"),
             Timer("reconnect.backoff.max.ms", 1, "a connection to the controller"),
         ),
         after=("L1",),
@@ -62,7 +63,11 @@ BOUNDS: dict[str, Bound] = {
         (
             Timer("broker.session.timeout.ms", 1, "the silent leader is fenced"),
             Timer("broker.heartbeat.interval.ms", 1, "a new controller restarts every session"),
-            Timer("controller.quorum.fetch.timeout.ms", 1, "the new leader hears of it, after a silent controller"),
+            Timer(
+                "controller.quorum.fetch.timeout.ms",
+                1,
+                "the new leader learns of its election, after a silent controller",
+            ),
             Timer("reconnect.backoff.max.ms", 1, "a connection to the controller"),
         ),
         after=("L1",),
@@ -70,7 +75,7 @@ BOUNDS: dict[str, Bound] = {
     "H3": Bound(
         "a new leader's high watermark reaches its leader epoch's start",
         (
-            Timer("controller.quorum.fetch.timeout.ms", 1, "followers hear of the new leader"),
+            Timer("controller.quorum.fetch.timeout.ms", 1, "followers learn of the new leader"),
             Timer("reconnect.backoff.max.ms", 2, "their connections to the controller and to the leader"),
             Timer("replica.fetch.backoff.ms", 1, "a fetch that arrived before the leader took over"),
             Timer("replica.fetch.wait.max.ms", 2, "a fetch that waits for data, and the one that reports the log end"),
@@ -114,25 +119,31 @@ BOUNDS: dict[str, Bound] = {
         (
             Timer("session.timeout.ms", 1, "the coordinator removes a silent member", "consumer"),
             Timer("group.initial.rebalance.delay.ms", 2, "a group that was empty waits for more members"),
-            Timer("heartbeat.interval.ms", 4, "members hear of a rebalance, and of a second one (KIP-429)", "consumer"),
+            Timer(
+                "heartbeat.interval.ms", 4, "members learn of a rebalance, and of a second one (KIP-429)", "consumer"
+            ),
             Timer("request.timeout.ms", 2, "requests to a silent broker: for the coordinator, and to it", "consumer"),
             Timer("retry.backoff.max.ms", 4, "the pauses after them", "consumer"),
         ),
         after=("L3",),
     ),
     "T9": Bound(
-        "a transaction whose time-out is over is ended on its partitions",
+        "a transaction whose timeout is over ends on its partitions",
         (
-            Timer("transaction.abort.timed.out.transaction.cleanup.interval.ms", 1, "its coordinator looks for those"),
+            Timer(
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+                1,
+                "its coordinator looks for such transactions",
+            ),
             Timer("request.timeout.ms", 2, "a decision that is not replicated in time; markers to a silent leader"),
             Timer("reconnect.backoff.max.ms", 2, "connections of the coordinator, and of followers"),
-            Timer("replica.fetch.wait.max.ms", 2, "decision and marker are replicated"),
+            Timer("replica.fetch.wait.max.ms", 2, "the decision and the marker are replicated"),
         ),
         after=("L3",),
     ),
     "L10": Bound(
-        "the last stable offset passes a transaction whose time-out is over",
-        (Timer("replica.fetch.wait.max.ms", 2, "the marker is replicated, and its leader hears of that"),),
+        "the last stable offset passes a transaction whose timeout is over",
+        (Timer("replica.fetch.wait.max.ms", 2, "the marker is replicated, and the leader learns of that"),),
         after=("T9",),
     ),
     "L13": Bound(
@@ -167,7 +178,7 @@ BOUNDS: dict[str, Bound] = {
     "L9": Bound(
         "a change of the voters is committed or undone",
         (
-            Timer("controller.quorum.fetch.timeout.ms", 1, "members hear of the leader, after a silent one"),
+            Timer("controller.quorum.fetch.timeout.ms", 1, "members learn of the leader, after a silent one"),
             Timer("controller.quorum.request.timeout.ms", 2, "a fetch that is never answered, and a snapshot"),
             Timer("reconnect.backoff.max.ms", 2, "their connections to the leader"),
             Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
@@ -175,9 +186,11 @@ BOUNDS: dict[str, Bound] = {
         after=("L1",),
     ),
     "R12": Bound(
-        "a copy of a segment is finished, or what was stored of it is deleted",
+        "a copy of a segment is finished, or its stored objects are deleted",
         (
-            Timer("remote.log.manager.task.interval.ms", 3, "the run that deletes it, after two that failed"),
+            Timer(
+                "remote.log.manager.task.interval.ms", 3, "the run of the task that deletes it, after two that failed"
+            ),
             Timer("request.timeout.ms", 4, "requests that were under way, and their connections"),
             Timer("reconnect.backoff.max.ms", 4, "connections to the store and to the leader of its metadata"),
         ),
@@ -198,7 +211,7 @@ ROLES: dict[Who, tuple[str, ...]] = {
 
 
 def longest_ms(profile: Profile, key: str, who: Who = "server") -> int:
-    """The longest that a node of a kind has a timer set to; Kafka's default where the run does not say."""
+    """The longest value that a node of a kind has for a timer; Kafka's default if the run does not set it."""
     own = [
         section["config"][key]
         for name, section in profile.nodes.items()

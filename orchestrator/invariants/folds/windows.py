@@ -151,7 +151,7 @@ class WindowInvariant(KeyedInvariant[W]):
 
     def within(self, state: W) -> str:
         """How long it could take, in words."""
-        return f"within {state.beta_us / 1_000_000:g} s in which no fault kept it from that"
+        return f"within {state.beta_us / 1_000_000:g} s without a fault that could prevent it"
 
 
 def beta(profile: Profile, invariant: str) -> int:

@@ -107,7 +107,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             "groups with static members: the coordinator waits for absent static members as long as there is no other "
             "member"
         ),
-        "members that are up, and from which the coordinator does not hear all the same",
+        "members that are up although the coordinator does not hear from them",
         "members that become silent outside of windows: their earlier requests may still be on their way",
     )
 

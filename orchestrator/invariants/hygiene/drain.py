@@ -14,7 +14,7 @@ class EverythingDrains(KeyedInvariant[State]):
     Example: at the end of the run, consumer-1 still counts a Fetch to broker-1 as in flight although its connection was
     lost a minute ago, and so sends broker-1 no more requests. Or a Produce is parked at broker-2 long after its
     timeout, or a batch is left in the accumulator of a stopped producer. The regular requests of followers and voters
-    are always in flight, and are not meant. No client waits for a coordinator that has resigned either: broker-1 gives
+    are always in flight, and do not count. No client waits for a coordinator that has resigned either: broker-1 gives
     up __consumer_offsets-7, and leaves consumer-1's JoinGroup without an answer.
     """
 
@@ -47,7 +47,7 @@ class EverythingDrains(KeyedInvariant[State]):
         state.tested += 1
         if not body.waiting:
             return NOTHING
-        return self.violated(state.key, f"{event.node} still kept at the end: {'; '.join(body.waiting)}", event)
+        return self.violated(state.key, f"{event.node} still held at the end: {'; '.join(body.waiting)}", event)
 
     def _resigned(self, state: State, event: Stamped, body: GrpLoad) -> Emissions:
         state.tested += 1

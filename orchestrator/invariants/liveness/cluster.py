@@ -305,13 +305,14 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
         there = [node_name(replica) for replica in able or change.replicas if node_name(replica) in state.core]
         if not there:
             away = ", ".join(map(node_name, able)) or "nobody"
-            sentence = f"{state.key} had no leader: it may be led by {away}, of whom nobody could be reached"
+            sentence = f"{state.key} had no leader: it may be led by {away}, none of which could be reached"
             return self.excused("isr-away", state.key, sentence, obligation.by, newest.by)
         if not able:
             return self.violated(
                 state.key,
-                f"{state.key} has no leader {self.within(state)}, and will have none: its ISR is empty, nobody is "
-                f"eligible, and who led last is forgotten, while its replicas {', '.join(there)} are there",
+                f"{state.key} has no leader {self.within(state)}, and will have none: its ISR is empty, no replica "
+                f"is eligible, and the last known leader is forgotten, although its replicas {', '.join(there)} are "
+                f"there",
                 obligation.by,
                 state.cleared or newest.by,
                 known=state.known if state.cleared else "",
@@ -400,7 +401,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
     """
 
     id = "L14"
-    title = "Records acknowledged with acks=all reach every replica, and it learns that they are committed"
+    title = "Records acknowledged with acks=all reach every replica, which then learns that they are committed"
     source = "KIP-966; ReplicaFetcherThread.scala"
     tested_when = "all replicas in the core of a window have the acknowledged records, and the leader's high watermark"
     route = PARTITION
@@ -491,7 +492,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         failed = "did not learn of the commit of" if had_it else "did not get"
         where = f"high watermark is {mark:,}" if had_it else f"log ends at {end:,}"
         sentence = (
-            f"{lacking[0]} {failed} what was acknowledged of {state.key} below {obligation.target:,} "
+            f"{lacking[0]} {failed} the acknowledged records of {state.key} below {obligation.target:,} "
             f"{self.within(state)}: its {where}"
         )
         newest = state.newest.by if state.newest is not None else None

@@ -322,7 +322,7 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
             )
             return self.violated(state.key, sentence, obligation.by, last.by, known=state.known)
         sentence = (
-            f"{client} did not get to know who leads {tp} {self.within(state)}: it has {_who(leader)} in leader epoch "
+            f"{client} did not learn the leader of {tp} {self.within(state)}: it has {_who(leader)} in leader epoch "
             f"{epoch}, and it is {_who(last.leader)} in {last.leader_epoch}"
         )
         away = sum(each not in state.core for each in state.brokers)

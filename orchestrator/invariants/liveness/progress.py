@@ -132,13 +132,14 @@ class CallsEnd(KeyedInvariant[Calls]):
     """A call that never ends blocks everything that waits for it: a slot of the connection, a fetcher, an application.
 
     Example: broker-2 fetches from broker-1, which is stopped; replica.socket.timeout.ms passes, and the fetch is still
-    open when broker-1 continues. Or both are healthy and in reach, and broker-1 never answers. (A Produce may wait at
-    the server as long as its client does; a controller's answer waits for the quorum, and one about a transaction for
-    the ISR; messages that slow links and disks delayed come first; and a node that a fault stopped measures its time
-    again. A coordinator answers a member when its earlier writes are committed, within offsets.commit.timeout.ms, and
-    before it acknowledges later requests; it answers at once if all replicas of offsets partitions must be in their
-    ISRs. Only then does it read the next request on that connection. A ListOffsets may need the remote store, as long
-    as its client waits.)
+    open when broker-1 continues. Or both are healthy and in reach, and broker-1 never answers.
+
+    Some answers take longer. A Produce may wait at the server as long as its client waits. A controller's answer waits
+    for the quorum, and an answer about a transaction waits for the ISR. Messages that slow links and disks delayed come
+    first. A node that a fault stopped measures its time again. A coordinator answers a member when its earlier writes
+    are committed, within offsets.commit.timeout.ms, and before it acknowledges later requests; if all replicas of
+    offsets partitions must be in their ISRs, it answers at once. Only then does it read the next request on that
+    connection. A ListOffsets may need the remote store, for as long as its client waits.
     """
 
     id = "X2"
@@ -326,7 +327,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     Example: list-offsets-1 asks broker-1 again and again, gets NOT_LEADER_OR_FOLLOWER each time, and does not look for
     the new leader. Useful is an event that changes something: an appended record, a successful operation, a new role;
-    or an answer without an error to a request that does more than ask where to ask (Metadata, FindCoordinator).
+    or an answer without an error, unless it only names a broker to ask (Metadata, FindCoordinator).
     """
 
     id = "L13"
@@ -339,8 +340,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
         "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
-        "remote-store-away": "It looked offsets up, for which a broker may need the remote store, which was not in "
-        "the core.",
+        "remote-store-away": "Its requests looked offsets up. A broker may need the remote store for that, which was "
+        "not in the core.",
         "removed-topic": "The answer was that there is no such topic or partition, and an operator had indeed removed "
         "it: until it is created again there is no record to get, and then the bound restarts.",
     }

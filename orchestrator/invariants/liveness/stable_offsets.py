@@ -57,20 +57,23 @@ class Unstable(PartitionState):
 
 
 class StableOffsetsAdvance(PartitionInvariant[Unstable]):
-    """The last stable offset is as far as readers at read_committed get. One transaction that nobody ends stops all of
-    them, for records of other producers, too, and no error tells anybody.
+    """Readers at read_committed get no further than the last stable offset. One transaction that nobody ends stops them
+    all, even for records of other producers, and no error appears.
 
     Example: the high watermark of orders-0 is 1,310, and the last stable offset 900, where producer 7 has begun a
     transaction. Its application is gone. Its timeout is over, its coordinator and the leader of orders-0 are up with
     all other brokers, and the last stable offset is still 900. The obligation is to reach the high watermark of the
     moment: transactions that begin later begin above it.
 
-    T9 makes the same promise of a producer, and is kept when the marker is in the leader's log. This one is kept when
-    the marker is replicated, and of all that is open below a high watermark.
+    T9 makes this promise for one producer, and requires the marker in the leader's log. L10 also requires that the
+    marker is replicated, for all transactions that are open below a high watermark.
     """
 
     id = "L10"
-    title = "The last stable offset reaches the high watermark of the moment, at the latest after transactions' timeout"
+    title = (
+        "The last stable offset reaches the high watermark of the moment, at the latest after the transactions' "
+        "timeouts"
+    )
     source = "KIP-98; KAFKA-7408; KIP-664"
     tested_when = "the last stable offset reaches, in a window with all brokers, a high watermark that it was behind"
     route = PARTITION
@@ -80,7 +83,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
     unseen = (
         "windows without some broker: it may be the coordinator, or the leader",
-        "the last stable offset that brokers tell: T7 and H7 compare it with their logs",
+        "the last stable offset in answers of brokers: T7 and H7 compare it with their logs",
     )
 
     @property

@@ -224,8 +224,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if body.asked_epoch == place.epoch or _may_have_passed(place, body.asked_epoch, mirror):
             return NOTHING
         sentence = (
-            f"{consumer} asked {event.node} where leader epoch {body.asked_epoch} of {state.key} ends, when what it "
-            f"came after, at {place.offset:,}, was of leader epoch {place.epoch}"
+            f"{consumer} asked {event.node} where leader epoch {body.asked_epoch} of {state.key} ends, but the record "
+            f"before its position, at {place.offset:,}, was of leader epoch {place.epoch}"
         )
         return self.violated(state.key, sentence, place.by, event)
 

@@ -99,7 +99,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
 
     id = "H9"
     title = (
-        "A client retries a refused ListOffsets, without new metadata, and without a position or an error made of it"
+        "A client retries a refused ListOffsets without new metadata, and takes it neither for an error nor for a "
+        "position"
     )
     source = "KIP-207; Kafka's ListOffsetsHandler, OffsetFetcherUtils"
     tested_when = (

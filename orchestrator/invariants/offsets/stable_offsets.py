@@ -49,11 +49,11 @@ class CommittedLatestIsStable(LogInvariant[StableOffsets]):
 
     Example: list-offsets-1, at read_committed, asks for the latest offset of orders-0. The log of its leader, broker-1,
     has an open transaction from 41 on, and the high watermark 50. The answer is 50, because the request lacks the
-    isolation level, or 38, because broker-1 answers what was the last stable offset earlier.
+    isolation level, or 38, because broker-1 answers with an earlier last stable offset.
 
-    What the application wants counts, not what its client asks for. Between its call and the answer of the leader the
-    last stable offset may rise, and any value in between is right. H1 compares answers at both isolation levels with
-    one another.
+    The isolation level of the application counts, not that of the request. Between the call and the answer of the
+    leader the last stable offset may rise, and any value in between is right. H1 compares answers at both isolation
+    levels with one another.
     """
 
     id = "H7"
@@ -64,7 +64,7 @@ class CommittedLatestIsStable(LogInvariant[StableOffsets]):
     types = (ListInvoke, ListReturn, PartAssume, RpcReply)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
-        "answers of which the trace does not say by which leader they are",
+        "answers whose leader the trace does not name",
         "partitions without transactions: H4 compares their latest offset with the high watermark",
     )
 

@@ -128,8 +128,11 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "
             "checked."
         ),
-        "The record with the greatest timestamp, where the log begins above 0 or a broker has only a part of it.",
-        "An answer about copies that is lower than they reach: a leader hears of them late.",
+        (
+            "The record with the greatest timestamp, if the log starts above 0 or the broker has only a part of it "
+            "locally."
+        ),
+        "An answer to LATEST_TIERED or EARLIEST_PENDING_UPLOAD that is too low: a leader learns of copies late.",
     )
 
     def initial(self, key: str, profile: Profile) -> Stamps:

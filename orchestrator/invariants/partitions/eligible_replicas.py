@@ -31,7 +31,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
     """
 
     id = "P20"
-    title = "Eligible leader replicas are exactly those that left an ISR that was too small, for as long as it is"
+    title = "Eligible leader replicas are exactly those that left a too small ISR, for as long as the ISR is too small"
     source = "KIP-966; Kafka's PartitionChangeBuilder; kafka-tlaplus ValidControllerIsrAndElr"
     tested_when = (
         "with eligible.leader.replicas.version 1, a controller changes a partition, or registers a broker after an "

@@ -86,9 +86,9 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
 
     Example: broker-1 leads orders-0 in leader epoch 5. Broker-2, which knows only epoch 4 and holds other records from
     1,204 on, fetches at 1,310, and broker-1 takes it for caught up (KAFKA-6880). Or broker-2 has lost its disk and is
-    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310. Or broker-1 tells a client
-    that knows leader epoch 4 only the latest offset, or where an epoch ends; or broker-2, which follows, does. What was
-    found while the broker led may be told later, when the last partition of the request was looked up.
+    back, as broker-1 knows, when the last fetch of the former process arrives, from 1,310. Or broker-1 answers
+    ListOffsets or OffsetForLeaderEpoch to a client that knows only leader epoch 4; or broker-2, a follower, answers it.
+    A result from the time in which the broker led may be sent later, together with the last look-up of the request.
     """
 
     id = "P16"
@@ -99,7 +99,10 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         "answers ListOffsets or OffsetForLeaderEpoch without an error, or a consumer's Fetch with records"
     )
     unseen = (
-        "answers without records to Fetches of consumers, and all to those that name the topic (below version 13)",
+        (
+            "answers without records to Fetches of consumers, and any answers to Fetches that name the topic (below "
+            "version 13)"
+        ),
         "other effects of a fetch: P3 and P12 judge the records in the answer",
         (
             "UNKNOWN_LEADER_EPOCH in the right leader epoch: it is also the answer to a replica that the broker does "
@@ -172,7 +175,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
             if body.follower_epoch == body.leader_epoch:
                 return self._alive(state, event, body)
             sentence = (
-                f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} "
+                f"{event.node} (leader epoch {body.leader_epoch}) counted a fetch of {node_name(body.follower)} "
                 f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
             )
             if body.follower_epoch < 0:
@@ -199,7 +202,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} (leader epoch {body.leader_epoch}) took note of a fetch of {node_name(body.follower)} at "
+            f"{event.node} (leader epoch {body.leader_epoch}) counted a fetch of {node_name(body.follower)} at "
             f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
             f"{known.broker_epoch}",
             known.by,

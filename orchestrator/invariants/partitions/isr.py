@@ -141,8 +141,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             if shared >= end:
                 continue
             sentence = (
-                f"{node} may be elected for {state.key} from partition epoch {body.partition_epoch} on, and has what "
-                f"was committed up to {shared:,}, not to {end:,}"
+                f"{node} may be elected for {state.key} from partition epoch {body.partition_epoch} on, and has the "
+                f"committed records up to {shared:,}, not to {end:,}"
             )
             if body.cause == "unclean":
                 found.extend(self.excused("unclean-election", state.key, sentence, event))
@@ -167,8 +167,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
         if shared >= end:
             return NOTHING
         sentence = (
-            f"{event.node} came back to {state.key} and may be elected; of what was committed up to {end:,} it has "
-            f"what is below {shared:,}"
+            f"{event.node} came back to {state.key} and may be elected, but of the committed records, up to {end:,}, "
+            f"it has only those below {shared:,}"
         )
         if mirror.gives_up(event.node, shared):
             return self.excused("unclean-election", state.key, sentence, state.by, event)

@@ -100,7 +100,8 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         late_ms = (event.wall - since.wall_us) / 1000
         return self.violated(
             state.key,
-            f"{event.node} answered the Produce of {body.src} with acks={acks} for what ends at {waited.end:,} of "
+            f"{event.node} answered the Produce of {body.src} with acks={acks} for the batch that ends at "
+            f"{waited.end:,} of "
             f"{state.key} {late_ms:,.0f} ms after {what}",
             since.by,
             event,

@@ -104,12 +104,16 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
     ) -> Emissions:
         """``committed``: the end of what counts as committed now, with what an unclean leader brings back."""
         why = "an unclean election" if lineage.unclean else "disks lost what they may"
-        back = f"; what it knew as committed, below {committed:,}, is so again" if committed > lost.start else ""
+        back = (
+            f"; those that it knew as committed, below {committed:,}, are committed again"
+            if committed > lost.start
+            else ""
+        )
         return self.excused(
             lost.rule,
             state.key,
             f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
-            f"{why}; of what was committed it shares what is below {lost.start:,}{back}",
+            f"{why}; it has the committed records below {lost.start:,} only{back}",
             event,
         )
 
@@ -376,7 +380,7 @@ class CommittedIsNotTruncated(LogInvariant[State]):
             return NOTHING
         sentence = (
             f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
-            f"{body.leader_epoch}) although it held what was committed up to {held:,}"
+            f"{body.leader_epoch}) although it held committed records up to {held:,}"
         )
         if body.reason == "last-stable-offset" and mirror.recovering == event.node:
             return self.excused("kafka-7408", state.key, sentence, event)

@@ -67,10 +67,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
     before_types = (LogTrunc, LogAppend)
     cases = {LogAppend: ("follower",)}
     unseen = (
-        (
-            "A truncation below the leader's log start, or because the leader's epochs are unknown (before message "
-            "format 2): no data log begins later than at 0, and every batch has a leader epoch."
-        ),
+        ("A log that a follower empties and restarts at its leader's log start: P22 judges its high watermark alone."),
         "A truncation under a leader epoch whose leader has not taken over yet is compared with no log.",
         "The truncation of an uncleanly elected leader to its last stable offset: T10 judges it.",
     )
@@ -141,7 +138,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         )
 
     def _unsaid(self, state: Truncations, event: Stamped) -> Emissions:
-        """A follower that cuts its log says why in the same breath."""
+        """A follower that truncates its log records the reason in the same step."""
         cut = state.cuts.pop(event.node, None)
         if cut is None or cut.incarnation != event.incarnation:
             return NOTHING
@@ -171,7 +168,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         )
 
     def _recovered(self, state: Truncations, event: Stamped, body: LogTrunc, mirror: LogMirror) -> Emissions:
-        """What the disk has lost, a torn tail too, is gone by now: whatever is still there can be read."""
+        """The log in the trace lacks everything that the disk lost, a torn tail too: the rest can be read."""
         state.tested += 1
         log = mirror.replica(event.node).log
         if log.end <= body.to:
@@ -202,7 +199,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
             event,
         )
 
-    # ---- what a follower was told, and what it made of it ---------------------------------------------------
+    # ---- the answer that a follower got, and its action on it ------------------------------------------------
 
     def _acted(self, state: Truncations, event: Stamped, body: RepTruncate, mirror: LogMirror) -> Emissions:
         state.tested += 1
@@ -266,8 +263,9 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     """A follower truncates its log by its leader's answer, and a consumer learns by it that records it has read are
     gone. If the answer reaches too far, the follower keeps records that the leader never had; if it does not reach far
     enough, the follower drops records that may be committed; without an answer it continues in another log; and if its
-    position is called out of range, it truncates blindly. One whose next record the leader has in remote storage alone
-    begins behind that: if it is not told so, it can never go on; if it is told so without need, it gives up its log.
+    position is called out of range, it truncates blindly. A follower whose next record the leader has in remote storage
+    alone must restart its log after the copies. If the leader does not say so, the follower can never continue; if the
+    leader says so without need, the follower gives up its log.
 
     Example: the leader of epoch 14 has 16 records: epoch 3 up to 8, epoch 4 up to 13, epoch 9 up to 14. The answer to a
     fetch from 9 with last epoch 5 is epoch 4 up to 13; the answer to a fetch from 17 with last epoch 14 is that epoch
@@ -285,7 +283,7 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     types = (RepFetch, EpochTold)
     unseen = (
         "Fetches of consumers: the trace has only the consumer's reaction, not the answer.",
-        "Leader epochs of which every replica's high watermark has passed the end.",
+        "Leader epochs whose end is below every replica's high watermark.",
     )
 
     def initial(self, key: str, profile: Profile) -> Divergences:
@@ -315,8 +313,10 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, told {node_name(body.follower)}, which "
-            f"fetched from {body.offset:,} with last epoch {body.last_fetched_epoch}, {given}; right is {right}",
+            f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered the fetch of "
+            f"{node_name(body.follower)} from {body.offset:,} with last epoch {body.last_fetched_epoch}: {given}; "
+            f"the right "
+            f"answer is {right}",
             lineage.assumed,
             event,
         )
@@ -326,9 +326,9 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
     ) -> Emissions:
         state.tested += 1
         who = node_name(body.replica_id) if body.replica_id >= 0 else "a client"
-        sentence = f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, told {who}"
+        sentence = f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered {who}"
         if body.current_leader_epoch not in (-1, body.leader_epoch):
-            said = f"where an epoch ends, though asked in leader epoch {body.current_leader_epoch}"
+            said = f"about the end of an epoch, although it asked in leader epoch {body.current_leader_epoch}"
             return self.violated(state.key, f"{sentence} {said}", event)
         right = end_of_epoch(log, lineage, body.asked_epoch, start)
         given = (body.epoch, body.end)
@@ -336,7 +336,8 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{sentence}, which asked for epoch {body.asked_epoch}, {_in_words(given)}; right is {_in_words(right)}",
+            f"{sentence}, which asked for the end of epoch {body.asked_epoch}: {_in_words(given)}; the right answer is "
+            f"{_in_words(right)}",
             lineage.assumed,
             event,
         )
@@ -398,4 +399,4 @@ def _end_above_start(log: Prefix, lineage: Lineage, epoch: int, start: int) -> t
 
 
 def _in_words(answer: tuple[int, int]) -> str:
-    return "nothing of a divergence" if answer == UNTOLD else f"epoch {answer[0]} up to {answer[1]:,}"
+    return "no divergence" if answer == UNTOLD else f"epoch {answer[0]} up to {answer[1]:,}"

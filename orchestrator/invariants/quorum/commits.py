@@ -302,7 +302,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
         foreign = "" if body.error else _foreign(body, follower, state.strangers)
         if foreign:
             state.tested += 1
-            sentence = f"{event.node}, leader of epoch {body.leader_epoch}, took note of a fetch {foreign}"
+            sentence = f"{event.node}, leader of epoch {body.leader_epoch}, counted a fetch {foreign}"
             return self.violated(state.key, sentence, event)
         given = (body.diverging_epoch, body.diverging_end)
         if given == (-1, -1):
@@ -322,8 +322,8 @@ class DivergenceIsExact(LogInvariant[Answers]):
             state.tested += 1
         return self.violated(
             state.key,
-            f"{event.node}, leader of epoch {body.leader_epoch}, told {follower}, which fetched from {body.offset:,} "
-            f"with last epoch {body.last_fetched_epoch}, {_in_words(given)}; right is {_in_words(right)}",
+            f"{event.node}, leader of epoch {body.leader_epoch}, answered the fetch of {follower} from {body.offset:,} "
+            f"with last epoch {body.last_fetched_epoch}: {_in_words(given)}; the right answer is {_in_words(right)}",
             event,
         )
 
@@ -347,7 +347,7 @@ class DivergenceIsExact(LogInvariant[Answers]):
         return self.violated(
             state.key,
             f"{event.node} truncated its log to {body.to:,} after its leader had answered that epoch {told.epoch} ends "
-            f"at {told.end:,}; right is {end:,}",
+            f"at {told.end:,}; the right offset is {end:,}",
             told.by,
             event,
         )
@@ -376,7 +376,7 @@ def _end_of_epoch(log: Prefix, epoch: int) -> tuple[int, int] | None:
 
 
 def _in_words(answer: tuple[int, int]) -> str:
-    return "nothing of a divergence" if answer == (-1, -1) else f"epoch {answer[0]} up to {answer[1]:,}"
+    return "no divergence" if answer == (-1, -1) else f"epoch {answer[0]} up to {answer[1]:,}"
 
 
 class Written(msgspec.Struct, frozen=True):

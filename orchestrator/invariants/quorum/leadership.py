@@ -427,7 +427,7 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} truncated the metadata log to {body.to:,} although it held what was committed to {held:,}",
+            f"{event.node} truncated the metadata log to {body.to:,} although it held committed entries up to {held:,}",
             event,
         )
 

@@ -163,7 +163,7 @@ def _against_committed(mirror: LogMirror, end: int, epoch: int, ph: int) -> str:
     if end > committed.end:
         return f"while the metadata log was committed up to {committed.end:,}"
     if committed.matches(end, ph) is False:
-        return "that is not what was committed up to there"
+        return "that differs from the committed entries up to there"
     last = _epoch_below(committed, end)
     return "" if last in (-1, epoch) else f"as one of epoch {epoch}, where the last record is of epoch {last}"
 

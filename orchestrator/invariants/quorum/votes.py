@@ -25,7 +25,7 @@ class Vote(msgspec.Struct, frozen=True):
 
 class Voter(msgspec.Struct):
     """What the trace says of one voter: its role, since which event, the vote that it gave last, and whether its leader
-    has served it in this role. ``heard``: its leader took note of a fetch of its; the answer may have been that it
+    has served it in this role. ``heard``: its leader counted a fetch of its; the answer may have been that it
     leads no more, or got lost."""
 
     directory_id: str = ""

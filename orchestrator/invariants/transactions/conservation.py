@@ -111,29 +111,34 @@ class Accounts(State):
 
 
 class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
-    """A transfer takes an amount from one account and adds it to another, in one transaction. Whoever reads all
-    accounts at read_committed finds the same sum at any time, give or take nothing: money is neither made nor lost.
+    """A transfer takes an amount from one account and adds it to another, in one transaction. A reader of all accounts
+    at read_committed finds the same sum at any time: no money appears or disappears.
 
     Example: transaction 12 of producer-1 takes 3 from the account orders-0, by producer-1:57, and adds 3 to orders-1,
-    by producer-1:58. Consumer-1 gets producer-1:57 and, of orders-1, producer-1:56 and producer-1:60, of the
-    transactions before and after. Its sum is 3 too low, for ever. Or it gets producer-1:58 at two offsets.
+    by producer-1:58. Consumer-1 gets producer-1:57, but from orders-1 only producer-1:56 and producer-1:60, which
+    belong to the transactions before and after. Its sum is 3 too low, for ever. Or it gets producer-1:58 at two
+    offsets.
 
-    The accounts are compared where a reader has passed a transfer in all of them, which is when it got something later
-    of the same application: in between a half of it is as it should be, since Kafka does not isolate partitions.
+    The check compares the accounts of a transfer once a reader has passed it in all of them, that is, has got a later
+    record of the same application from each. Until then half of a transfer is legal, because Kafka does not isolate
+    partitions.
     """
 
     id = "C10"
-    title = "A reader at read_committed gets transfers between accounts whole or not at all, so that their sum stays"
+    title = (
+        "A reader at read_committed gets a transfer between accounts whole or not at all, so that the sum stays the "
+        "same"
+    )
     source = "KIP-98; redpanda's tx_money; Jepsen's bank workload"
-    tested_when = "a reader at read_committed has everything of a transfer"
+    tested_when = "a reader at read_committed has all records of a transfer"
     route = RUN
     of_transactions = True
     types = (SendInvoke, BeginInvoke, PollReturn, ConsPos, TxnState)
     exemptions = LOSS
     unseen = (
         "Transfers below transaction.version 2: a late marker may end the next transaction there, as T4 finds.",
-        "The last transfer of an application that a reader gets anything of.",
-        f"What a reader gets of a transfer that is {REMEMBERED:,} transfers back.",
+        "The last transfer of each application: no later record follows it.",
+        f"Records of a transfer from more than {REMEMBERED:,} transfers ago.",
     )
 
     @property

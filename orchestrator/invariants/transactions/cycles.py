@@ -45,27 +45,29 @@ class Histories(State):
 
 
 class InformationFlowsOneWay(KeyedInvariant[Histories]):
-    """A transaction at read_committed reads what others have committed. If two of them have read from one another, each
-    has built on what was not committed by then, and both were committed nevertheless: no order of them explains that.
+    """A transaction at read_committed reads records of committed transactions only. If two transactions have each read
+    from the other, each has read records that were not committed yet, and no order of the two explains that.
 
     Example: processor-1 reads producer-1:57 in transaction 4, and sends processor-1:12. Processor-2 reads that in its
     transaction 9, and sends processor-2:3. Processor-1 reads processor-2:3, still in transaction 4. Both transactions
     are committed.
 
-    A transaction has read a record if it has sent one that was made of it. Cycles in which the order of writes plays a
-    part are allowed: Kafka does not isolate writes from one another, nor reads of several partitions.
+    A transaction counts as having read a record if it sent a record that was made from it. Cycles that depend on the
+    order of writes are allowed: Kafka isolates neither writes from one another nor reads of several partitions.
     """
 
     id = "C9"
-    title = "No committed transactions have read, directly or through others, from one another"
+    title = "No two committed transactions have each read from the other, directly or through further transactions"
     source = "Adya's G1c, as in Jepsen's kafka workload and Elle"
-    tested_when = "a transaction at read_committed is committed that has sent what it made of another one's records"
+    tested_when = (
+        "a transaction at read_committed is committed after it sent records that it had made from another one's records"
+    )
     route = RUN
     of_transactions = True
     types = (SendInvoke, BeginInvoke, EndReturn)
     unseen = (
-        "Transactions whose application was not told how they ended.",
-        "Records that a transaction reads without sending anything that is made of them.",
+        "Transactions whose application did not learn the outcome.",
+        "Records that a transaction reads without sending a record made from them.",
         f"Cycles of transactions that are {REMEMBERED:,} transactions apart.",
     )
 

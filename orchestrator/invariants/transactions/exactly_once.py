@@ -113,9 +113,9 @@ class Processing(State):
 
 
 class ExactlyOnce(KeyedInvariant[Processing]):
-    """An application reads a record, writes what it makes of it, and commits both in one transaction. Whoever reads
-    the results at read_committed finds one for each record: a second one is an order shipped twice, and a missing one
-    is an order that nobody ships.
+    """An application reads a record, writes an output for it, and commits both in one transaction. A reader of the
+    outputs at read_committed finds one for each record: a second one is an order shipped twice, and a missing one is an
+    order that nobody ships.
 
     Example: processor-1 of group copier makes producer-1:57, at 41 of orders-0, into processor-1:12, and commits.
     Processor-2 takes orders-0 over, begins at 41 again, and commits processor-2:3. Consumer-2 gets both. Or
@@ -134,7 +134,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     unseen = (
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
-        "What the application makes of a record: each output names its input.",
+        "The content of an output: each output names its input.",
     )
 
     @property

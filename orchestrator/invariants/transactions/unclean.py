@@ -63,7 +63,8 @@ class Elections(State):
 class NothingIsLeftOpen(LogInvariant[Elections]):
     """A leader whose log has the records of a transaction and lacks its marker has it open. The coordinator counts the
     marker as written and never sends it again, so read_committed consumers stop there for ever. A leader whose log has
-    some records of a transaction and lacks others must not commit it: who reads committed transactions gets a part.
+    some records of a transaction and lacks others must not commit it, because readers at read_committed would get only
+    a part.
 
     Example: broker-2, which has the records of producer 7 at 41 and 42 of orders-0 and not the marker at 43, is elected
     uncleanly. It must truncate its log to its last stable offset, 41. Of the transaction of producer 9, whose records

@@ -146,7 +146,7 @@ class TraceBuilder:
     def asked(
         self, leader: str, follower: int, offset: int, last_epoch: int, epoch: int, told: tuple[int, int] = (-1, -1)
     ) -> str:
-        """A quorum leader took note of a fetch, and told that the logs part where ``told`` says."""
+        """A quorum leader counted a fetch, and told that the logs part where ``told`` says."""
         return self.emit(leader, RepFetch(METADATA_PARTITION, follower, epoch, epoch, -1, offset, last_epoch, *told))
 
     def window(self, phase: Literal["open", "close"], *core: str) -> str:

@@ -487,7 +487,7 @@ def test_a_replica_that_does_not_learn_of_the_commit() -> None:
                 run.result("L14")
                 .violations[0]
                 .sentence.startswith(
-                    "broker-3 did not learn of the commit of what was acknowledged of orders-0 below 1 within "
+                    "broker-3 did not learn of the commit of the acknowledged records of orders-0 below 1 within "
                 )
             )
 

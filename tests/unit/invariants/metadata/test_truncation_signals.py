@@ -49,8 +49,9 @@ def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
     wrong = elected("x")
     asks(wrong, 1, (1, 2))
     assert wrong.result("M10").violations[0].sentence == (
-        "consumer-1 asked broker-2 where leader epoch 1 of orders-0 ends, when what it came after, at 2, was of leader "
-        "epoch 0"
+        "consumer-1 asked broker-2 where leader epoch 1 of orders-0 ends, but the record before its position, at 2, "
+        "was of "
+        "leader epoch 0"
     )
     sought = elected("x")
     sought.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))

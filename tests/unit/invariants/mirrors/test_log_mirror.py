@@ -54,7 +54,7 @@ def test_what_a_stale_leader_shares_with_the_unclean_one_stays_committed() -> No
     trace.high_watermark("broker-1", 2, counted=(1, 3))
     trace.assume(1, 1, leader=3)
     trace.truncate("broker-1", 1)
-    assert trace.result("P11").violations[0].sentence.endswith("although it held what was committed up to 2")
+    assert trace.result("P11").violations[0].sentence.endswith("although it held committed records up to 2")
 
 
 def test_an_unclean_leader_that_never_takes_up_its_epoch() -> None:

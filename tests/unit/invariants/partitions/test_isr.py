@@ -43,7 +43,7 @@ def test_a_member_that_joins_too_early() -> None:
         trace.change(1, 0, cause="alter-isr", partition_epoch=2, **how)  # type: ignore[arg-type]  # a table
         (finding,) = trace.result("P5").violations
         assert finding.sentence == (
-            "broker-2 may be elected for orders-0 from partition epoch 2 on, and has what was committed up to 1, "
+            "broker-2 may be elected for orders-0 from partition epoch 2 on, and has the committed records up to 1, "
             "not to 2"
         )
 
@@ -130,8 +130,8 @@ def test_a_member_that_comes_back_without_its_tail() -> None:
         assert result.violated == violated
         for finding in result.violations:
             assert finding.sentence == (
-                "broker-2 came back to orders-0 and may be elected; of what was committed up to 2 it has what is "
-                "below 1"
+                "broker-2 came back to orders-0 and may be elected, but of the committed records, up to 2, it has "
+                "only those below 1"
             )
             assert finding.events == [changed, back]
 

@@ -384,7 +384,7 @@ def test_a_fetch_in_another_epoch() -> None:
     (finding,) = noted.result("P16").violations
     assert finding.events == [event]
     assert finding.sentence == (
-        "broker-1 (leader epoch 5) took note of a fetch of broker-2 at 1,310 of orders-0 in leader epoch 4"
+        "broker-1 (leader epoch 5) counted a fetch of broker-2 at 1,310 of orders-0 in leader epoch 4"
     )
     for asked, error in ((5, KafkaError.FENCED_LEADER_EPOCH), (4, KafkaError.UNKNOWN_LEADER_EPOCH)):
         wrong = TraceBuilder()
@@ -478,6 +478,6 @@ def test_a_fetch_of_a_process_that_is_gone() -> None:
         assert result.status == status
         if status == "violated":
             assert result.violations[0].sentence == (
-                "broker-1 (leader epoch 5) took note of a fetch of broker-2 at 1,310 of orders-0 under broker epoch 7, "
+                "broker-1 (leader epoch 5) counted a fetch of broker-2 at 1,310 of orders-0 under broker epoch 7, "
                 "and had heard of its broker epoch 20"
             )

@@ -54,7 +54,7 @@ def test_answers_that_are_late() -> None:
     trace.answer(producer=2)
     (finding,) = trace.result("P24").violations
     assert finding.sentence.startswith(
-        "broker-1 answered the Produce of producer-2 with acks=all for what ends at 2 of orders-0"
+        "broker-1 answered the Produce of producer-2 with acks=all for the batch that ends at 2 of orders-0"
     )
     assert finding.sentence.endswith("ms after the high watermark had passed it")
     patient = Leader()

@@ -104,7 +104,7 @@ def test_what_an_unclean_leader_brings_back_is_committed_again() -> None:
     trace.assume(2, 2, high_watermark=1)
     assert trace.result("P4").excuses[-1].sentence == (
         "broker-2 leads orders-0 in leader epoch 2 from log end 1, after an unclean election; "
-        "of what was committed it shares what is below 0; what it knew as committed, below 1, is so again"
+        "it has the committed records below 0 only; those that it knew as committed, below 1, are committed again"
     )
 
 
@@ -272,7 +272,7 @@ def test_committed_records_are_cut() -> None:
     result = trace.result("P11")
     assert result.violations[0].events == [event]
     assert result.violations[0].sentence == (
-        "broker-2 truncated orders-0 from 2 to 1 (high-watermark, leader epoch 1) although it held what was committed "
+        "broker-2 truncated orders-0 from 2 to 1 (high-watermark, leader epoch 1) although it held committed records "
         "up to 2"
     )
 

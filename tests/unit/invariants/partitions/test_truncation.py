@@ -174,12 +174,12 @@ ANSWERS = [
     (5, 2, (2, 4), 0, ""),
     (9, -1, (-1, -1), 1, ""),
     (5, 5, (-1, -1), 1, ""),
-    (5, 2, (-1, -1), 0, "nothing of a divergence; right is epoch 2 up to 4"),
-    (5, 2, (2, 2), 0, "epoch 2 up to 2; right is epoch 2 up to 4"),
-    (4, 3, (-1, -1), 1, "out of range; right is epoch 2 up to 4"),
-    (3, 2, (2, 2), 0, "epoch 2 up to 2; right is nothing of a divergence"),
-    (5, 4, (-1, -1), 1, "out of range; right is nothing of a divergence"),
-    (9, -1, (-1, -1), 0, "nothing of a divergence; right is out of range"),
+    (5, 2, (-1, -1), 0, "no divergence; the right answer is epoch 2 up to 4"),
+    (5, 2, (2, 2), 0, "epoch 2 up to 2; the right answer is epoch 2 up to 4"),
+    (4, 3, (-1, -1), 1, "out of range; the right answer is epoch 2 up to 4"),
+    (3, 2, (2, 2), 0, "epoch 2 up to 2; the right answer is no divergence"),
+    (5, 4, (-1, -1), 1, "out of range; the right answer is no divergence"),
+    (9, -1, (-1, -1), 0, "no divergence; the right answer is out of range"),
 ]
 
 
@@ -191,7 +191,7 @@ def test_what_a_leader_says_of_a_fetch(offset: int, last: int, told: tuple[int, 
     fields: dict[str, Any] = {"diverging_epoch": told[0], "diverging_end": told[1], "error": error}
     trace.fetched(2, 3, offset, epoch=4, last=last, **fields)
     found = trace.result("P23")
-    assert [each.sentence.partition(f"last epoch {last}, ")[2] for each in found.violations] == ([says] if says else [])
+    assert [each.sentence.partition(f"last epoch {last}: ")[2] for each in found.violations] == ([says] if says else [])
     quiet = told == (-1, -1) and not error and not says
     assert (found.status == "vacuous") == quiet
 
@@ -207,10 +207,10 @@ MOVED = int(KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE)
         (3, 0, (0, 2), 0, 18, ""),
         (0, 0, (-1, -1), 1, 18, ""),
         (3, 2, (-1, -1), 1, 13, ""),
-        (3, 2, (-1, -1), 1, 18, "out of range; right is moved to remote storage"),
-        (3, 2, (-1, -1), 0, 18, "nothing of a divergence; right is moved to remote storage"),
-        (4, 2, (-1, -1), MOVED, 18, "moved to remote storage; right is nothing of a divergence"),
-        (3, 0, (-1, -1), MOVED, 18, "moved to remote storage; right is epoch 0 up to 2"),
+        (3, 2, (-1, -1), 1, 18, "out of range; the right answer is moved to remote storage"),
+        (3, 2, (-1, -1), 0, 18, "no divergence; the right answer is moved to remote storage"),
+        (4, 2, (-1, -1), MOVED, 18, "moved to remote storage; the right answer is no divergence"),
+        (3, 0, (-1, -1), MOVED, 18, "moved to remote storage; the right answer is epoch 0 up to 2"),
     ],
 )
 def test_what_is_in_remote_storage_alone(
@@ -224,7 +224,7 @@ def test_what_is_in_remote_storage_alone(
     fields: dict[str, Any] = {"diverging_epoch": told[0], "diverging_end": told[1], "error": error}
     trace.fetched(2, 3, offset, epoch=4, last=last, **fields)
     found = trace.result("P23")
-    assert [each.sentence.partition(f"last epoch {last}, ")[2] for each in found.violations] == ([says] if says else [])
+    assert [each.sentence.partition(f"last epoch {last}: ")[2] for each in found.violations] == ([says] if says else [])
     assert found.tested == 1
 
 
@@ -247,7 +247,7 @@ def test_where_an_epoch_ends(asked: int, told: tuple[int, int], right: str) -> N
         trace = lineage()
         trace.emit("broker-2", EpochTold(TP, replica, 4, 4, asked, *told))
         found = trace.result("P23")
-        assert (found.tested, [each.sentence.partition("; right is ")[2] for each in found.violations]) == (
+        assert (found.tested, [each.sentence.partition("; the right answer is ")[2] for each in found.violations]) == (
             1,
             [right] if right else [],
         )
@@ -267,4 +267,4 @@ def test_what_is_forgotten_is_not_judged() -> None:
     trace.lead(2, 1)
     trace.fetched(2, 3, 1600, epoch=1, last=0, diverging_epoch=0, diverging_end=7)
     assert trace.result("P23").violated == 1
-    assert trace.result("P23").violations[0].sentence.endswith("right is epoch 0 up to 1,500")
+    assert trace.result("P23").violations[0].sentence.endswith("answer is epoch 0 up to 1,500")

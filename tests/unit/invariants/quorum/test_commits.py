@@ -259,11 +259,11 @@ def test_the_right_answers() -> None:
 @pytest.mark.parametrize(
     ("offset", "last_epoch", "told", "says"),
     [
-        (6, 2, (1, 2), "epoch 1 up to 2; right is epoch 1 up to 3"),
-        (6, 2, (3, 6), "epoch 3 up to 6; right is epoch 1 up to 3"),
-        (6, 2, (-1, -1), "nothing of a divergence; right is epoch 1 up to 3"),
-        (7, 3, (-1, -1), "nothing of a divergence; right is epoch 3 up to 6"),
-        (6, 3, (3, 6), "epoch 3 up to 6; right is nothing of a divergence"),
+        (6, 2, (1, 2), "epoch 1 up to 2; the right answer is epoch 1 up to 3"),
+        (6, 2, (3, 6), "epoch 3 up to 6; the right answer is epoch 1 up to 3"),
+        (6, 2, (-1, -1), "no divergence; the right answer is epoch 1 up to 3"),
+        (7, 3, (-1, -1), "no divergence; the right answer is epoch 3 up to 6"),
+        (6, 3, (3, 6), "epoch 3 up to 6; the right answer is no divergence"),
     ],
 )
 def test_wrong_answers(offset: int, last_epoch: int, told: tuple[int, int], says: str) -> None:
@@ -309,7 +309,7 @@ def test_where_a_follower_cuts(told: tuple[int, int], cut: int, right: int) -> N
     found = [each for each in trace.result("Q18").violations if "truncated its log" in each.sentence]
     assert [each.events for each in found] == ([] if cut == right else [[answer, event]])
     if found:
-        assert found[0].sentence.endswith(f"; right is {right}")
+        assert found[0].sentence.endswith(f"; the right offset is {right}")
 
 
 def test_an_epoch_older_than_all() -> None:

@@ -300,7 +300,7 @@ def test_committed_metadata_is_cut() -> None:
     result = trace.result("Q9")
     assert result.violations[0].events == [event]
     assert result.violations[0].sentence == (
-        "controller-1 truncated the metadata log to 1 although it held what was committed to 2"
+        "controller-1 truncated the metadata log to 1 although it held committed entries up to 2"
     )
 
 

@@ -79,7 +79,7 @@ def test_snapshots_of_what_is_committed() -> None:
     ("end", "epoch", "more", "says"),
     [
         (4, 2, {}, "made a snapshot up to 4 while the metadata log was committed up to 3"),
-        (2, 1, {"ph": 9}, "made a snapshot up to 2 that is not what was committed up to there"),
+        (2, 1, {"ph": 9}, "made a snapshot up to 2 that differs from the committed entries up to there"),
         (2, 2, {}, "made a snapshot up to 2 as one of epoch 2, where the last record is of epoch 1"),
     ],
 )
@@ -156,7 +156,7 @@ def test_a_process_that_died_before_it_could_tell() -> None:
     assert "where no snapshot of it ends" in trace.found()[1]
     wrong = Quorum()
     wrong.start(FOLLOWER, 3, 2, "snapshot", ph=9)
-    assert wrong.found()[1] == "controller-2 began its log at 3 that is not what was committed up to there"
+    assert wrong.found()[1] == "controller-2 began its log at 3 that differs from the committed entries up to there"
 
 
 def test_what_went_with_the_disks() -> None:
