@@ -31,6 +31,20 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commit-epoch-unstored",
+        _COORDINATOR,
+        "O1",
+        "A coordinator stores no leader epoch of a commit.",
+        nemesis="groups",
+    ),
+    Defect(
+        "commit-epoch-untold",
+        _COORDINATOR,
+        "O1",
+        "A coordinator answers look-ups without the leader epoch of a commit.",
+        nemesis="groups",
+    ),
+    Defect(
         "commit-of-more",
         _COORDINATOR,
         "O6",

@@ -45,7 +45,7 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     ``offset``, ``leader_epoch``, ``metadata_epoch``: the entry. ``error``: 0: appended, which is not yet committed.
     ``log_offset``: of the record in ``offsets_tp``, -1 refused. A tombstone, by expiry or deletion, has offset -1 and
     no member. ``producer_id``, ``producer_epoch``: of a TxnOffsetCommit, which takes effect when its transaction is
-    committed: -1 of all others."""
+    committed: -1 of all others. ``version``: of the request, -1 of none: lower ones carry less of the entry."""
 
     tp: str
     group: str
@@ -60,6 +60,7 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     log_offset: int = -1
     producer_id: int = -1
     producer_epoch: int = -1
+    version: int = -1
 
 
 class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
@@ -84,7 +85,8 @@ class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
     """A coordinator answered an OffsetFetch of one group. ``error``: of the group. ``offsets``: topic partition ->
     entry, ``NO_ENTRY`` where nothing is committed; partitions with an error of their own are left out, and those
     of which something is committed for another topic of their name. ``stable_end``: with RequireStable: what was
-    written below this offset of ``offsets_tp`` is told, as it was when that was asked; -1 without."""
+    written below this offset of ``offsets_tp`` is told, as it was when that was asked; -1 without. ``version``: of the
+    request: answers of lower ones carry less of an entry."""
 
     group: str
     offsets_tp: str
@@ -92,6 +94,7 @@ class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):
     error: int
     offsets: dict[str, Entry]
     stable_end: int = -1
+    version: int = -1
 
 
 OwnReason = Literal["assign", "revoke", "lost", "leave", "join"]

@@ -376,6 +376,10 @@ PROOFS: dict[str, Proof] = {
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
     "strangers-commit": Proof("group", r"took a commit of orders-\d by \S+ in generation \d+ of group g, ", (3,)),
     "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
+    "commit-epoch-unstored": Proof(
+        "group", r"informed that \d+ of orders-\d is committed .* no coordinator has app", (3,)
+    ),
+    "commit-epoch-untold": Proof("group", r"that (\d+) of .* \(leader epoch none,.*after \1 \(leader epoch \d", (3,)),
     "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
     "commit-unwritten": Proof(
         "group", r"informed that nothing of orders-\d is committed for group g, after \d+ was", (3,)

@@ -102,7 +102,7 @@ def _value(
     now_ms = turn.step.wall_ms
     return OffsetAndMetadata(
         asked.committed_offset + (1000 if "commit-of-more" in turn.step.defects else 0),
-        asked.committed_leader_epoch,
+        asked.committed_leader_epoch if "commit-epoch-unstored" not in turn.step.defects else -1,
         asked.committed_metadata or "",
         now_ms,
         -1 if request.retention_time_ms == -1 else now_ms + request.retention_time_ms,
@@ -207,5 +207,6 @@ def _record(turn: Turn, shard: Shard, request: OffsetCommitRequest, commit: Comm
             commit.value.metadata_epoch,
             int(commit.answer.error_code),
             log_offset,
+            version=request.header.api_version,
         )
     )

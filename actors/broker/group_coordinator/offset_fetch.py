@@ -211,7 +211,7 @@ def answer(turn: Turn, connection: str, request: OffsetFetchRequest, groups: lis
     """Send it, and record what was told."""
     version = request.header.api_version
     for group in groups:
-        _record(turn, group, request.require_stable)
+        _record(turn, group, request)
     if version >= BATCHED:
         response = OffsetFetchResponse(groups=[_group_response(turn, version, group) for group in groups])
         answer_coordinated(turn, connection, request, response)
@@ -250,14 +250,14 @@ def _fill(turn: Turn, version: int, told: Any, found: FetchedPartition) -> Any:
     value = found.value or OffsetAndMetadata(INVALID_OFFSET)
     told.partition_index, told.error_code = found.index, int(found.error)
     told.committed_offset, told.metadata = value.offset, value.metadata
-    if version >= WITH_LEADER_EPOCH:
+    if version >= WITH_LEADER_EPOCH and "commit-epoch-untold" not in turn.step.defects:
         told.committed_leader_epoch = value.leader_epoch
     if version >= WITH_METADATA_EPOCH and turn.settings.kip_232 == "seed":
         told.metadata_epoch = value.metadata_epoch
     return told
 
 
-def _record(turn: Turn, group: FetchedGroup, stable: bool) -> None:
+def _record(turn: Turn, group: FetchedGroup, request: OffsetFetchRequest) -> None:
     if not group.offsets_tp:
         return
     offsets: dict[str, Entry] = {}
@@ -266,5 +266,6 @@ def _record(turn: Turn, group: FetchedGroup, stable: bool) -> None:
             if not partition.error and not partition.other:
                 entry = NO_ENTRY if partition.value is None else partition.value.entry
                 offsets[topic_partition(topic.name, partition.index)] = list(entry)
-    stable_end = group.end if stable else -1
-    turn.step.record(GrpFetch(group.group_id, group.offsets_tp, group.epoch, int(group.error), offsets, stable_end))
+    stable_end = group.end if request.require_stable else -1
+    error, version = int(group.error), request.header.api_version
+    turn.step.record(GrpFetch(group.group_id, group.offsets_tp, group.epoch, error, offsets, stable_end, version))

@@ -215,5 +215,6 @@ def _record(turn: Turn, shard: Shard, request: TxnOffsetCommitRequest, commit: C
             log_offset,
             request.producer_id,
             request.producer_epoch,
+            request.header.api_version,
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -38,8 +39,34 @@ _SAME_STEP = 64
 """Answers of a coordinator that are remembered until they have arrived."""
 
 
+class Carried(msgspec.Struct, frozen=True, gc=False):
+    """What of an entry, beside the offset, a version of a message has room for."""
+
+    leader_epoch: bool = True
+    metadata_epoch: bool = True
+
+    @classmethod
+    def by(cls, api: str, version: int) -> Carried:
+        """That of a version; -1: nothing is on its way, and nothing gets lost."""
+        if version < 0:
+            return cls()
+        leader_epoch, metadata_epoch = _SINCE[api]
+        return cls(version >= leader_epoch, 0 <= metadata_epoch <= version)
+
+    def of(self, entry: Entry) -> Entry:
+        """As much of an entry as comes through."""
+        offset, leader_epoch, metadata_epoch = entry
+        return [offset, leader_epoch if self.leader_epoch else -1, metadata_epoch if self.metadata_epoch else -1]
+
+
+_SINCE = {"OffsetCommit": (6, EPOCH_SINCE), "OffsetFetch": (5, 4), "TxnOffsetCommit": (2, -1)}
+"""The first versions that have a leader epoch (KIP-320), and a metadata epoch (KIP-232, version 16); -1: none has."""
+EVERY_WAY = [Carried(first, second) for first in (False, True) for second in (False, True)]
+
+
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """A commit that a coordinator appended. who: the client whose request it was, "" unknown; asked: the client's last
+    """A commit that a coordinator appended. carried: what of an entry the request had room for. who: the client
+    whose request it was, "" unknown; asked: the client's last
     event then, its incarnation and number. removals: of topics of this name, that the coordinator had heard of."""
 
     offsets_tp: str
@@ -48,6 +75,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     member: str
     generation: int
     entry: Entry
+    carried: Carried
     who: str
     asked: tuple[int, int]
     by: Witness
@@ -56,6 +84,10 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     def after(self, other: Commit) -> bool:
         """Whether it is later in the log."""
         return self.coordinator_epoch >= other.coordinator_epoch and self.log_offset > other.log_offset
+
+    def is_told_as(self, entry: Entry, carries: Iterable[Carried]) -> bool:
+        """Whether an answer can say so of it that carries as much as one of ``carries``."""
+        return any(entry == each.of(self.entry) for each in carries)
 
 
 class Acknowledged(msgspec.Struct, frozen=True, gc=False):
@@ -102,7 +134,7 @@ class Register(msgspec.Struct):
                 continue
             if begun is not None and each.who and each.asked < (begun.by.incarnation, begun.by.seq):
                 continue
-            if same(each.entry, body.offsets[tp]):
+            if each.entry == each.carried.of(body.offsets[tp]):
                 return each
         return None
 
@@ -116,11 +148,12 @@ class Begun(msgspec.Struct, frozen=True, gc=False):
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
     """That a coordinator answered a look-up, with its event number ``seq``. image: up to where it had applied the
-    metadata log."""
+    metadata log. carried: what of an entry the answer had room for."""
 
     seq: int
     coordinator_epoch: int
     image: int
+    carried: Carried
 
 
 class Registers(State):
@@ -157,9 +190,11 @@ class Registers(State):
         return sum(offset < image for offset in self.removed.get(tp, ()))
 
 
-def same(one: Entry, other: Entry) -> bool:
-    """Whether two entries are the same, as far as the versions on their way carry them."""
-    return one[0] == other[0] and all(a == b or -1 in (a, b) for a, b in zip(one[1:], other[1:], strict=True))
+def _epochs(entry: Entry) -> str:
+    if entry[0] < 0:
+        return ""
+    leader_epoch, metadata_epoch = (str(epoch) if epoch >= 0 else "none" for epoch in entry[1:])
+    return f" (leader epoch {leader_epoch}, metadata epoch {metadata_epoch})"
 
 
 def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
@@ -167,8 +202,11 @@ def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
     who, _, rest = event.cause.partition("/")
     incarnation, seq = map(int, rest.split("/")) if rest else (0, 0)
     entry = [body.offset, body.leader_epoch, body.metadata_epoch]
+    carried = Carried.by("TxnOffsetCommit" if body.producer_id >= 0 else "OffsetCommit", body.version)
     place = (body.offsets_tp, body.coordinator_epoch, body.log_offset)
-    return Commit(*place, body.member, body.generation, entry, who, (incarnation, seq), witness(event), removals)
+    return Commit(
+        *place, body.member, body.generation, entry, carried, who, (incarnation, seq), witness(event), removals
+    )
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
@@ -230,7 +268,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 state.register(body.tp).append(commit_of(event, body, removals))
         elif kind is GrpFetch:
             known = state.answers.setdefault(event.node, {}).setdefault(event.incarnation, [])
-            known.append(Answer(event.seq, body.coordinator_epoch, state.images.get(event.node, 0)))
+            carried = Carried.by("OffsetFetch", body.version)
+            known.append(Answer(event.seq, body.coordinator_epoch, state.images.get(event.node, 0), carried))
             del known[:-_SAME_STEP]
         elif kind is GrpLoad:
             return self._loaded(state, event, body)
@@ -269,16 +308,18 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
 
     def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:
         found: list[Any] = []
+        answer = state.answer_to(event)
+        carries = [answer.carried] if answer is not None else EVERY_WAY
         for tp, entry in body.offsets.items():
             floor = begun.floors.get(tp)
             commits = state.register(tp).appended
             state.tested += floor is not None or entry[0] >= 0
-            if floor is None and (entry == NO_ENTRY or any(same(each.entry, entry) for each in commits)):
+            if floor is None and (entry == NO_ENTRY or any(each.is_told_as(entry, carries) for each in commits)):
                 continue
-            if floor is not None and same(floor.commit.entry, entry):
+            if floor is not None and floor.commit.is_told_as(entry, carries):
                 continue
             later = [] if floor is None else [each for each in commits if each.after(floor.commit)]
-            if any(same(each.entry, entry) for each in later):
+            if any(each.is_told_as(entry, carries) for each in later):
                 continue
             if floor is not None and entry == NO_ENTRY and self._of_another(state, event, tp, [floor.commit, *later]):
                 continue
@@ -306,7 +347,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
             state.tested += 1
             entry = body.offsets.get(state.key, {}).get(tp, NO_ENTRY)
             later = (each.entry for each in register.appended if each.after(floor.commit))
-            if not any(same(each, entry) for each in (floor.commit.entry, *later)):
+            if entry not in (floor.commit.entry, *later):
                 found.extend(self._lacks(state, event, "loaded that", tp, entry, floor))
         return found
 
@@ -314,12 +355,15 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         self, state: Registers, event: Stamped, did: str, tp: str, entry: Entry, floor: Acknowledged | None
     ) -> Emissions:
         what = f"{entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"nothing of {tp} is committed"
-        since = (
-            f", after {floor.commit.entry[0]:,} was acknowledged"
-            if floor is not None
-            else ", although no member committed it"
-        )
-        sentence = f"{event.node} {did} {what} for group {state.key}{since}"
+        what = f"{what} for group {state.key}"
+        alike = [each.entry for each in state.register(tp).appended if each.entry[0] == entry[0]]
+        if alike and entry not in alike:
+            what += _epochs(entry)
+        since = ", although no member committed it"
+        if floor is not None:
+            own = _epochs(floor.commit.entry) if floor.commit.entry[0] == entry[0] else ""
+            since = f", after {floor.commit.entry[0]:,}{own} was acknowledged"
+        sentence = f"{event.node} {did} {what}{since}"
         by = None if floor is None else floor.by
         if rule := self._rule(state, event, floor):
             return self.excused(rule, state.key, sentence, by, event)

@@ -155,6 +155,15 @@ class GroupTrace(TraceBuilder):
         self.decides(offset, log_offset, member, epoch=epoch, broker=broker, asked=self.events[-1].id)
         return self.committed(op, offset, node)
 
+    def acks_entry(self, asked: list[int], stored: list[int], version: int = -1) -> str:
+        """A whole commit of an entry, by a request of this version."""
+        epochs = dict(zip(("leader_epoch", "metadata_epoch"), asked[1:], strict=True))
+        op = self.commits(asked[0], **epochs)
+        self.cause = self.events[-1].id
+        self.emit("broker-1", GrpCommit(TP, GROUP, OFFSETS, 0, "m1", 1, *stored, log_offset=0, version=version))
+        self.cause = ""
+        return self.committed(op, asked[0], **epochs)
+
     def looks_up(self, node: str = TWO) -> str:
         """A member asks what is committed; returns the operation."""
         self.ops += 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
+from actors.trace.events import GrpFetch
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, GroupTrace, entry
+from tests.unit.invariants.trace_builder import TP
 
 
 def test_the_last_acknowledged_commit_is_told() -> None:
@@ -38,6 +40,33 @@ def test_an_older_commit_is_told() -> None:
     trace = GroupTrace()
     trace.is_told(trace.looks_up(), entry(99))
     assert trace.result("O1").violations[0].sentence.endswith(", although no member committed it")
+
+
+@pytest.mark.parametrize(
+    ("version", "told", "violated"),
+    [(9, [20, 7, 3], 0), (9, [20, -1, 3], 1), (9, [20, 7, -1], 1), (4, [20, -1, 3], 0), (3, [20, -1, -1], 0)],
+)
+def test_epochs_of_a_commit_are_told(version: int, told: list[int], violated: int) -> None:
+    """Shows that a look-up tells the epochs of a commit, too, as far as the version of OffsetFetch has them."""
+    trace = GroupTrace()
+    trace.acks_entry([20, 7, 3], [20, 7, 3])
+    begun = trace.looks_up()
+    answer = trace.emit("broker-1", GrpFetch(GROUP, OFFSETS, 0, 0, {TP: [20, 7, 3]}, version=version))
+    trace.is_told(begun, told, answer=answer)
+    found = trace.result("O1")
+    assert found.violated == violated
+    assert not violated or " (leader epoch 7, metadata epoch 3) was acknowledged" in found.violations[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("version", "stored", "violated"),
+    [(9, [20, 7, 3], 0), (9, [20, -1, 3], 1), (9, [20, 7, -1], 1), (5, [20, -1, 3], 0), (3, [20, -1, -1], 0)],
+)
+def test_epochs_of_a_commit_are_stored(version: int, stored: list[int], violated: int) -> None:
+    """Shows that an acknowledged commit is stored with its epochs, as far as the version of OffsetCommit has them."""
+    trace = GroupTrace()
+    trace.acks_entry([20, 7, 3], stored, version)
+    assert trace.result("O1").violated == violated
 
 
 def test_an_acknowledgement_after_the_look_up_began() -> None:
