@@ -56,7 +56,7 @@ CONFIG: dict[str, ConfigKey] = {
             "controller.quorum.election.backoff.max.ms", 1000, _CB, "Longest delay of an election after EndQuorumEpoch."
         ),
         ConfigKey(
-            "controller.quorum.request.timeout.ms", 2000, _CB, "Time-out of a request between members of the quorum.", 1
+            "controller.quorum.request.timeout.ms", 2000, _CB, "Timeout of a request between members of the quorum.", 1
         ),
         ConfigKey(
             "controller.quorum.retry.backoff.ms", 20, _CB, "Pause after a failed request between members of the quorum."
@@ -105,15 +105,15 @@ CONFIG: dict[str, ConfigKey] = {
             "controller.quorum.bootstrap.servers",
             "",
             _CB,
-            "Whom to ask for the leader where the voters are in the log, as node names with commas; empty: all "
-            "controllers that the run began with.",
+            "Nodes that are asked for the leader if the voters are in the log, as names with commas; empty: the "
+            "initial controllers of the run.",
         ),
         ConfigKey(
             "controller.quorum.auto.join.enable",
             False,
             _C,
-            "A controller that is no voter adds itself, where the voters are in the log; it removes first what it was "
-            "before its disk was wiped.",
+            "A controller that is no voter adds itself, if the voters are in the log; first it removes the voter "
+            "that it was before its disk was wiped.",
         ),
         ConfigKey(
             "advertised.listeners",
@@ -207,7 +207,7 @@ CONFIG: dict[str, ConfigKey] = {
             "replica.fetch.response.max.bytes", 10485760, _B, "Maximum of bytes in an answer to a follower's Fetch.", 1
         ),
         ConfigKey("replica.fetch.backoff.ms", 1000, _B, "Pause of a replica fetcher after an error."),
-        ConfigKey("replica.socket.timeout.ms", 30000, _B, "Time-out of a follower's Fetch.", 1),
+        ConfigKey("replica.socket.timeout.ms", 30000, _B, "Timeout of a follower's Fetch.", 1),
         ConfigKey(
             "replica.high.watermark.checkpoint.interval.ms",
             5000,
@@ -241,15 +241,15 @@ CONFIG: dict[str, ConfigKey] = {
             "Interval at which a coordinator removes expired offsets.",
             1,
         ),
-        ConfigKey("group.min.session.timeout.ms", 6000, _B, "Shortest session time-out that a member may ask for."),
-        ConfigKey("group.max.session.timeout.ms", 1800000, _B, "Longest session time-out that a member may ask for."),
+        ConfigKey("group.min.session.timeout.ms", 6000, _B, "Shortest session timeout that a member may ask for."),
+        ConfigKey("group.max.session.timeout.ms", 1800000, _B, "Longest session timeout that a member may ask for."),
         ConfigKey(
             "group.initial.rebalance.delay.ms", 3000, _B, "Time for which an empty group waits for further members."
         ),
         ConfigKey("group.max.size", INT_MAX, _B, "Maximum number of members of a group.", 1),
         # transactions
         ConfigKey(
-            "transaction.max.timeout.ms", 900000, _B, "Longest transaction time-out that a producer may ask for.", 1
+            "transaction.max.timeout.ms", 900000, _B, "Longest transaction timeout that a producer may ask for.", 1
         ),
         ConfigKey(
             "transactional.id.expiration.ms", 604800000, _B, "Time after which an unused transactional id expires.", 1
@@ -272,7 +272,7 @@ CONFIG: dict[str, ConfigKey] = {
             "transaction.abort.timed.out.transaction.cleanup.interval.ms",
             10000,
             _B,
-            "Interval at which a coordinator aborts transactions whose time-out is over.",
+            "Interval at which a coordinator aborts transactions whose timeout is over.",
             1,
         ),
         ConfigKey(
@@ -323,7 +323,11 @@ CONFIG: dict[str, ConfigKey] = {
             pool=True,
         ),
         ConfigKey(
-            "remote.log.reader.max.pending.tasks", 100, _B, "Reads that wait for one of them; more are refused.", 1
+            "remote.log.reader.max.pending.tasks",
+            100,
+            _B,
+            "Maximum number of reads that wait for such a thread; more are rejected.",
+            1,
         ),
         ConfigKey(
             "remote.log.offset.reader.threads",
@@ -338,14 +342,15 @@ CONFIG: dict[str, ConfigKey] = {
             "remote.log.offset.read.max.pending.tasks",
             100,
             _B,
-            "With kip-1075: draft: look-ups that wait for one of them; more are refused. The proposal has no default.",
+            "With kip-1075: draft: maximum number of look-ups that wait for such a thread; more are rejected. The "
+            "proposal has no default.",
             1,
         ),
         ConfigKey(
             "remote.list.offsets.request.timeout.ms",
             30000,
             _B,
-            "Time for which a ListOffsets waits for remote storage, unless the request has a time of its own.",
+            "Time for which a ListOffsets waits for remote storage, unless the request has its own timeout.",
             1,
             LONG_MAX,
             dynamic=True,
@@ -354,7 +359,7 @@ CONFIG: dict[str, ConfigKey] = {
             "request.timeout.ms",
             30000,
             _ALL,
-            "Time-out of a client's request, and of a broker's request to the controller.",
+            "Timeout of a client's request, and of a broker's request to the controller.",
             1,
         ),
         # clients
@@ -450,7 +455,7 @@ CONFIG: dict[str, ConfigKey] = {
             "Name of a static member, which does not leave the group when it stops; empty: a dynamic member.",
         ),
         ConfigKey("internal.leave.group.on.close", True, _G, "A dynamic member leaves the group when it is closed."),
-        ConfigKey("default.api.timeout.ms", 60000, _NA, "Time-out of one call of the application.", 1),
+        ConfigKey("default.api.timeout.ms", 60000, _NA, "Timeout of one call of the application.", 1),
         # the emulator's own
         ConfigKey(
             "metadata.propagation",
@@ -481,15 +486,15 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.remote.store.timeout.ms",
             60000,
             ("broker", "krift"),
-            "Time-out of a broker's request to the remote store; in Kafka a matter of the plugin.",
+            "Timeout of a broker's request to the remote store; in Kafka a setting of the plugin.",
             1,
         ),
         ConfigKey(
             "krift.metrics.port",
             -1,
             ("broker", "krift"),
-            "Live: port of 127.0.0.1 at which Prometheus reads the broker's metrics. 0: any, which is in the file "
-            "`metrics-port` of its logs; -1: none.",
+            "Live: port of 127.0.0.1 at which Prometheus reads the broker's metrics. 0: any free port, which is in "
+            "the file `metrics-port` of its logs; -1: none.",
             -1,
             65535,
         ),
@@ -500,8 +505,8 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.remote.store.uri",
             "",
             ("remote-store",),
-            "Live: where the remote store keeps its objects, as pyarrow.fs has it: file:///... or s3://bucket/prefix; "
-            "empty: in its own directory of the run.",
+            "Live: location of the remote store's objects, as a URI of pyarrow.fs: file:///... or "
+            "s3://bucket/prefix; empty: its own directory of the run.",
         ),
         ConfigKey(
             "krift.os.flush.ms",

@@ -43,12 +43,12 @@ LOG_KEYS = (
     ConfigKey(
         "log.retention.check.interval.ms", 300000, _B, "Interval at which a broker looks for segments to delete.", 1
     ),
-    ConfigKey("log.initial.task.delay.ms", 30000, _B, "Time from a broker's start to the first such look."),
+    ConfigKey("log.initial.task.delay.ms", 30000, _B, "Time from a broker's start to the first such check."),
     ConfigKey(
         "log.flush.start.offset.checkpoint.interval.ms",
         60000,
         _B,
-        "Interval at which a broker writes to disk where its logs begin.",
+        "Interval at which a broker writes its log starts to disk.",
     ),
 )
 """In the order of the table."""

@@ -63,9 +63,9 @@ FEATURES: dict[str, Feature] = {
             KIP_1075,
             ("off", "draft", "kafka"),
             "kafka",
-            "Who looks an offset up in remote storage. kafka: the threads that read for remote Fetches, while the "
-            "request waits in a purgatory; draft: the same with threads of their own, and local storage alone for "
-            "timestamps above all in remote storage; off: the request's handler.",
+            "The thread that looks an offset up in remote storage. kafka: a reader thread of remote Fetches, while "
+            "the request waits in a purgatory; draft: a reader thread of a separate pool, and no look-up there for "
+            "timestamps later than all copies; off: the request's handler.",
         ),
         Feature(
             "eligible.leader.replicas.version",

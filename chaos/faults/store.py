@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chaos.scenario.references import References
 
 STORE_APIS = tuple(api.name for api, spec in APIS.items() if spec.servers == ("remote-store",))
-"""What can be asked of the store alone."""
+"""APIs that only the store serves."""
 _IN_SIM = "the node gets the rule from its host"
 _LIVE = "the node gets the rule from its runtime"
 _SEEN = "`store.rule`"
@@ -88,8 +88,8 @@ class SlowStore(StoreFault):
     told = (
         Told(
             "slow-store: {by: 2s, jitter: 1s, apis: [FetchLogSegment]}",
-            "the remote store serves each request (of `apis`, all if not given) `by`, plus up to `jitter` as drawn, "
-            "later; requests of different connections overtake one another",
+            "the remote store serves each request (of `apis`, all if not given) later by `by`, plus a drawn time of up "
+            "to `jitter`; requests of different connections overtake one another",
             _IN_SIM,
             _LIVE,
             _SEEN,
@@ -116,7 +116,7 @@ class SlowStore(StoreFault):
 
 
 class FailingStore(StoreFault):
-    """Requests that are hit are answered with an error, and nothing is done."""
+    """The store answers requests that are hit with an error, and does not carry them out."""
 
     kind = "failing-store"
     rule_kind = "failing"
@@ -125,7 +125,7 @@ class FailingStore(StoreFault):
         Told(
             "failing-store: {chance: 30%, apis: [CopyLogSegmentData]}",
             "the remote store answers a request that is hit (of `apis`, all if not given) with KAFKA_STORAGE_ERROR, "
-            "and does nothing",
+            "and does not carry it out",
             _IN_SIM,
             _LIVE,
             _SEEN,
@@ -150,14 +150,14 @@ class FailingStore(StoreFault):
 
 
 class UnavailableStore(StoreFault):
-    """Nobody gets an answer: each connection that asks for anything is closed."""
+    """The store answers no request, and closes each connection on which one arrives."""
 
     kind = "unavailable-store"
     rule_kind = "unavailable"
     told = (
         Told(
             "unavailable-store: {}",
-            "the remote store closes each connection that asks for anything; what it has stays there",
+            "the remote store closes each connection on which a request arrives, and keeps its objects",
             _IN_SIM,
             _LIVE,
             _SEEN,
@@ -177,8 +177,8 @@ class HalfCopies(StoreFault):
     told = (
         Told(
             "half-copied: {chance: 50%}",
-            "of a segment whose copy is hit the remote store takes the log data, and answers each copy of another "
-            "object with KAFKA_STORAGE_ERROR",
+            "the remote store takes only the log data of a segment whose copy is hit, and answers the copy of each "
+            "other object with KAFKA_STORAGE_ERROR",
             _IN_SIM,
             _LIVE,
             _SEEN,
@@ -202,15 +202,15 @@ class HalfCopies(StoreFault):
 
 
 class StaleListing(StoreFault):
-    """The remote store lists what it had some time ago, as an eventually consistent one does."""
+    """The remote store lists the objects that it had some time ago, like an eventually consistent one."""
 
     kind = "stale-listing"
     rule_kind = "stale-listing"
     told = (
         Told(
             "stale-listing: {by: 5s}",
-            "the remote store lists its objects as they were `by` ago: new ones are missing, and deleted ones are "
-            "still there. It deletes the objects of a segment by such a list",
+            "the remote store lists the objects that it had `by` ago: new ones are missing, and deleted ones are still "
+            "listed. It deletes the objects of a segment by such a list",
             _IN_SIM,
             _LIVE,
             _SEEN,
