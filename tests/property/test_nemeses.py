@@ -14,7 +14,6 @@ from actors.features import FEATURES, MENDS
 from actors.node.spec import node_name
 from actors.trace.events import OpReturn, Stamped
 from chaos.faults.kinds import KINDS
-from chaos.faults.store import StoreFault
 from chaos.nemesis import library
 from chaos.nemesis.checks import UNPROTECTED
 from chaos.nemesis.draw import draw
@@ -177,11 +176,10 @@ def test_everything_waits_for_every_trigger_and_draws_every_protective_value(eve
     }
 
 
-def test_everything_is_drawn_sooner_or_later(plans: list[Plan]) -> None:
-    """Shows that all faults, all values of switches and all sizes are among the scenarios of some seeds. Faults of the
-    remote store need one, which is not drawn here."""
+def test_everything_is_drawn_sooner_or_later(everything: LoadedNemesis, plans: list[Plan]) -> None:
+    """Shows that all faults, all values of switches and all sizes are among the scenarios of some seeds."""
     kinds = {scheduled.fault.kind for plan in plans for scheduled in plan.schedule}
-    assert kinds == {name for name, kind in KINDS.items() if not issubclass(kind, StoreFault)}
+    assert kinds == set(everything.nemesis.faults)
     for name, feature in FEATURES.items():
         drawn = {feature.default} if name in MENDS else protecting(name)
         assert {plan.features[name] for plan in plans} == drawn
@@ -223,6 +221,23 @@ def test_four_in_five_runs_have_quick_timers(plans: list[Plan]) -> None:
     """Shows that most runs see the ends of time-outs, and that some have Kafka's own."""
     own = sum(plan.config["broker.session.timeout.ms"] == 9000 for plan in plans)
     assert 0.1 < own / len(plans) < 0.3
+
+
+def test_one_in_six_runs_has_tiered_topics_and_another_one_retention(everything: LoadedNemesis) -> None:
+    """Shows that segments roll and go in these runs and in no others, and that a remote store has everything that is
+    drawn for it."""
+    tiered = retention = 0
+    for seed in range(1, 241):
+        cluster = draw(everything.nemesis, seed)["cluster"]
+        keys = {key for key in cluster["config"] if key.startswith("log.")}
+        stored = "remote-store" in cluster
+        assert stored == any(topic["config"].get("remote.storage.enable") for topic in cluster["topics"].values())
+        assert stored == any(key.startswith(("remote.log.", "rlmm.")) for key in cluster["config"])
+        assert ("log.segment.bytes" in keys) == bool(keys)
+        tiered += stored
+        retention += bool(keys) and not stored
+    assert 0.1 < tiered / 240 < 0.25
+    assert 0.1 < retention / 240 < 0.25
 
 
 def test_runs_are_short_and_small() -> None:

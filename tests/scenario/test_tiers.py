@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from actors.trace.events import ListReturn, LogLocalStart, LogStart, PollReturn, Stamped, StoreObject, TierSegment
+from actors.broker.remote_log.remote_log_metadata import CONSUMER
+from actors.node.errors import KafkaError
+from actors.trace.events import ListReturn, LogLocalStart, LogStart, PollReturn, Rpc, Stamped, StoreObject, TierSegment
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
 from orchestrator.sim_run import run_in_sim
@@ -140,3 +142,54 @@ def test_a_log_begins_below_what_replicas_have() -> None:
     assert {reason for reason, _ in starts} == {"load", "remote"}
     assert earliest - {-1} == {0}
     assert len(below) > 3
+
+
+GONE = """
+schema: krift/v1
+name: gone
+about: A broker is away until the metadata that it has not consumed are gone.
+duration: 9s
+cluster:
+  voters: 1
+  brokers: 3
+  remote-store: {}
+  topics:
+    orders:
+      replicas: [[1, 2, 3]]
+      config: {remote.storage.enable: true, segment.ms: 400, retention.bytes: 4000}
+  config:
+    log.segment.bytes: 1000
+    log.retention.bytes: 2000
+    log.retention.check.interval.ms: 500
+    log.initial.task.delay.ms: 300
+    remote.log.manager.task.interval.ms: 300
+    rlmm.config.remote.log.metadata.topic.num.partitions: 1
+    broker.session.timeout.ms: 1500
+    broker.heartbeat.interval.ms: 300
+workload:
+  - producer: {topic: orders, rate: 40/s}
+chaos:
+  - {when: {at: 1s}, fault: {crash: broker-3}, for: 5s}
+expect: {held: [R10, R12, X10]}
+"""
+
+
+def test_metadata_that_retention_has_taken() -> None:
+    """Shows that a broker that comes back, and finds the beginning of the metadata topic gone, asks once where that is
+    now, and consumes from there on."""
+    asked: list[int] = []
+    known: list[str] = []
+
+    def look(event: Stamped) -> None:
+        body = event.body
+        if event.node != "broker-3" or event.incarnation != 1:
+            return
+        if isinstance(body, Rpc) and body.connection == CONSUMER:
+            asked.append(KafkaError.OFFSET_OUT_OF_RANGE in body.errors or body.api == "ListOffsets")
+        elif isinstance(body, TierSegment) and body.phase == "known" and asked:
+            known.append(body.segment)
+
+    run = run_in_sim(resolve(load_text(GONE, "gone.yaml")), [look])
+    assert run.verdict.outcome == "held", run.detail
+    assert sum(asked) == 2
+    assert len(known) > 3

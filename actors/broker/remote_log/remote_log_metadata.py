@@ -8,6 +8,7 @@ event is told to be published when this broker has consumed it itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -29,6 +30,7 @@ from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
 from actors.trace.events import TierSegment
 from krift.v1.fetch import FetchRequest, FetchResponse
+from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.records import Record, RecordBatch
 from krift.v1.remote_storage import RemoteLogMetadata, RemoteLogSegmentMetadataUpdateRecord
@@ -37,6 +39,7 @@ from krift.v1.wire import from_bytes, to_bytes
 
 PRODUCE = "remote-log-metadata-produce/"
 FETCH = "remote-log-metadata-fetch/"
+LIST = "remote-log-metadata-list/"
 RETRY = "remote-log-metadata-retry"
 INITIALIZE = "remote-log-metadata-topic"
 PRODUCER, CONSUMER = "remote-log-metadata-producer", "remote-log-metadata-consumer"
@@ -46,16 +49,19 @@ FETCH_WAIT_MS = 500
 FETCH_BYTES = 1048576
 _TOPIC_IDS = 13
 ALL = -1
+EARLIEST = -2
 
 Outcome = Literal["published", "failed"]
 
 
 class Source(msgspec.Struct):
     """A partition of the topic that this broker consumes, up to ``offset``. end: where it ended when that began, -1 not
-    known yet: below it views are not ready."""
+    known yet: below it views are not ready. lost: the leader's log does not have that offset, and it is asked where it
+    begins (``auto.offset.reset``, earliest)."""
 
     offset: int = 0
     end: int = -1
+    lost: bool = False
 
     @property
     def is_ready(self) -> bool:
@@ -77,7 +83,8 @@ class Publication(msgspec.Struct):
 
 class RemoteLogMetadataManager(msgspec.Struct):
     """sources: by partition of the topic. sessions: leader -> the fetch session with it; fetching, producing: leaders
-    with a request in flight. life: names this incarnation. What was consumed is ``readers.segments``."""
+    with a request of the consumer, or of the producer, in flight. life: names this incarnation. What was consumed is
+    ``readers.segments``."""
 
     life: str = ""
     sources: dict[int, Source] = {}
@@ -151,6 +158,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
         if self.paused:
             return
         self._produce(turn)
+        self._reset(turn)
         self._fetch(turn)
 
     def _initialize(self, turn: Turn, forwarding: ForwardingManager) -> None:
@@ -249,19 +257,47 @@ class RemoteLogMetadataManager(msgspec.Struct):
             else:
                 each.failed = True
 
-    def _fetch(self, turn: Turn) -> None:
+    def _asked(self, turn: Turn, api: Api, *, lost: bool) -> Iterator[tuple[int, int, list[int]]]:
+        """Whom the consumer may ask something now: leader, version, and the partitions about which."""
         wanted: dict[int, list[int]] = {}
-        for number in self.sources:
+        for number, source in self.sources.items():
             where = self._leader(turn, number)
-            if where is not None:
+            if where is not None and source.lost == lost:
                 wanted.setdefault(where.leader, []).append(number)
         for leader, numbers in wanted.items():
-            peer = node_name(leader)
-            if leader in self.fetching or not turn.net.ready(turn.step, peer, CONSUMER):
+            if leader in self.fetching or not turn.net.ready(turn.step, node_name(leader), CONSUMER):
                 continue
-            version = turn.net.version(peer, CONSUMER, Api.Fetch)
-            if version is None:
-                continue
+            version = turn.net.version(node_name(leader), CONSUMER, api)
+            if version is not None:
+                yield leader, version, numbers
+
+    def _reset(self, turn: Turn) -> None:
+        for leader, version, numbers in self._asked(turn, Api.ListOffsets, lost=True):
+            partitions = [
+                ListOffsetsRequest.ListOffsetsPartition(partition_index=number, timestamp=EARLIEST)
+                for number in numbers
+            ]
+            request = ListOffsetsRequest(
+                topics=[ListOffsetsRequest.ListOffsetsTopic(name=TOPIC, partitions=partitions)]
+            )
+            self.fetching.append(leader)
+            turn.net.send(turn.step, node_name(leader), CONSUMER, request, version, f"{LIST}{leader}")
+
+    def on_listed(self, turn: Turn, ended: Ended, leader: int) -> None:
+        """A ListOffsets ended: consume from where the partitions begin."""
+        self.fetching.remove(leader)
+        response: ListOffsetsResponse | None = ended.response
+        topics = [] if response is None else response.topics
+        told = [each for topic in topics for each in topic.partitions]
+        if not told or any(each.error_code for each in told):
+            self._pause(turn)
+        for each in told:
+            source = self.sources.get(each.partition_index)
+            if source is not None and source.lost and not each.error_code:
+                source.offset, source.lost = each.offset, False
+
+    def _fetch(self, turn: Turn) -> None:
+        for leader, version, numbers in self._asked(turn, Api.Fetch, lost=False):
             topic_id = turn.image.topic_ids[TOPIC] if version >= _TOPIC_IDS else ""
             request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1)
             asked = {
@@ -272,7 +308,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
             }
             self.sessions.setdefault(leader, FetchSessionHandler()).build(request, version, asked)
             self.fetching.append(leader)
-            turn.net.send(turn.step, peer, CONSUMER, request, version, f"{FETCH}{leader}")
+            turn.net.send(turn.step, node_name(leader), CONSUMER, request, version, f"{FETCH}{leader}")
 
     def on_fetched(self, turn: Turn, ended: Ended, leader: int) -> None:
         """A Fetch ended: take in what it brought."""
@@ -290,7 +326,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
             if source is None:
                 continue
             if data.error_code == KafkaError.OFFSET_OUT_OF_RANGE:
-                source.offset = max(data.log_start_offset, 0)
+                source.lost = True
             elif data.error_code:
                 self._pause(turn)
             else:
@@ -358,6 +394,7 @@ COMPONENT: Component[RemoteLogMetadataManager, Turn] = Component(
     answers={
         PRODUCE: lambda manager, turn, ended, leader: manager.on_produced(turn, ended, int(leader)),
         FETCH: lambda manager, turn, ended, leader: manager.on_fetched(turn, ended, int(leader)),
+        LIST: lambda manager, turn, ended, leader: manager.on_listed(turn, ended, int(leader)),
     },
 )
 

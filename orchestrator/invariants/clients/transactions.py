@@ -204,7 +204,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         if known is not None:
             was = f"epoch {known.producer_epoch} had begun" if older else f"{expected} was next"
             return self.violated(state.key, sentence + was, known.by, event)
-        by = mirror.producers.must_have(body.producer_id, body.leader_epoch)
+        by = mirror.producers.must_have(event.node, body.producer_id, body.leader_epoch)
         if by is not None:
             return self.violated(state.key, sentence + "older batches of it are committed", by, event)
         before = state.sent_before(body.uids[0]) if body.uids else -1

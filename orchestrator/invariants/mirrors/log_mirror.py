@@ -386,6 +386,8 @@ class LogMirror(msgspec.Struct):
         replica.local_start = body.new if anew else max(replica.local_start, body.new)
         if body.reason not in ANEW and body.new <= replica.log.end:
             return
+        if body.reason != "out-of-range" or body.new != replica.log.end:  # else its leader's log begins where it ends
+            self.producers.begin_anew(event.node, body.new)
         self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
 
     def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:
@@ -393,6 +395,8 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(event.node)
         replica.start, replica.local_start, replica.started_in = body.log_start, body.new, event.incarnation
         if body.reason == "remote":
+            leader = self.lineages[max(self.lineages)].leader if self.lineages else ""
+            self.producers.begin_behind_copy(event.node, leader, body.new)
             self._begin_anew(event, body.new, body.ph, [(int(epoch), start) for epoch, start in body.epochs.items()])
 
     def _begin_anew(self, event: Stamped, start: int, ph: int | None, epochs: list[tuple[int, int]]) -> None:
@@ -401,7 +405,6 @@ class LogMirror(msgspec.Struct):
         ph = self.committed.ph_at(start) if ph is None else ph
         replica.log = Prefix(start, None if ph == NO_BOUNDARY else ph, epochs)
         replica.flushed = start
-        self.producers.cut(event.node, 0)
         replica.follows = -1
 
     def _change(self, body: PartChange) -> None:

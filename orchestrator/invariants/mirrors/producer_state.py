@@ -65,9 +65,10 @@ class ProducerLog(msgspec.Struct):
     those whose transactions begin at sequence 0, whatever the log has of them (``transaction.version`` 2). ``markers``:
     of transactions: offset ``end`` (exclusive) and producer epoch. ``verified``: how often a coordinator was asked for
     their transaction since the log got something of it. ``forgotten``: the highest id of which nothing is remembered
-    because others came since, -1 none; ids rise."""
+    because others came since, -1 none; ids rise. ``anew``: where the log began with nothing last, without producers."""
 
     forgotten: int = -1
+    anew: int = 0
     entries: dict[int, ProducerEntry] = {}
     markers: dict[int, list[tuple[int, int]]] = {}
     cut_in: int = -1
@@ -130,6 +131,23 @@ class ProducerLog(msgspec.Struct):
             if not entry.batches and not entry.more:
                 del self.entries[producer_id]
 
+    def begin_anew(self, start: int) -> None:
+        """All of the log was given up: it begins there, and knows no producer."""
+        self.cut(0)
+        self.anew = start
+
+    def up_to(self, end: int) -> ProducerLog:
+        """What another log knows that begins behind a copy of this one up to there: of each producer the last batch
+        (``ProducerStateManager.loadFromSnapshot``)."""
+        found = ProducerLog(self.forgotten, self.anew, cut_in=self.cut_in, from_zero=dict(self.from_zero))
+        for producer_id, entry in self.entries.items():
+            below = [each for each in entry.batches if each.end <= end]
+            if below or entry.more:
+                found.entries[producer_id] = ProducerEntry(below[-1:], more=True)
+        for producer_id, known in self.markers.items():
+            found.markers[producer_id] = [each for each in known if each[0] <= end]
+        return found
+
     def wrongly_refused(self, told: ReplyPartition) -> str:
         """Why a leader had no reason to refuse a batch as it did (``ProducerAppendInfo.java``), "" if it had one, or if
         that cannot be said: its log was cut since it decided."""
@@ -178,8 +196,8 @@ class ProducerLog(msgspec.Struct):
 
 
 class Committed(msgspec.Struct, frozen=True, gc=False):
-    """The first committed batch of a producer id: its offset ``end`` (exclusive), and the epoch of the leader that
-    committed it."""
+    """A committed batch of a producer id, the first or the last: its offset ``end`` (exclusive), and the epoch of the
+    leader that committed it."""
 
     end: int
     leader_epoch: int
@@ -190,13 +208,15 @@ class ProducerStates(msgspec.Struct):
     """``nodes``: replica -> what its log has. ``unchecked``: (offset, leader epoch) of batches that a leader took at
     whatever sequence number they had, since its log had nothing of their producer id. ``begun``: "producer id/epoch"
     -> wall of the first append of a batch by a leader. ``refused``: "producer id/epoch" of which a leader rightly
-    refused a batch for its place in the sequence, or may have. ``committed``: by producer id."""
+    refused a batch for its place in the sequence, or may have. ``committed``, ``latest``: by producer id, the first
+    batch and the last."""
 
     nodes: dict[str, ProducerLog] = {}
     unchecked: list[tuple[int, int]] = []
     begun: dict[str, int] = {}
     refused: dict[str, bool] = {}
     committed: dict[int, Committed] = {}
+    latest: dict[int, Committed] = {}
 
     def last(self, node: str, producer_id: int) -> Sequences | None:
         """The last batch of a producer id in a replica's log, None where it has nothing of it."""
@@ -214,7 +234,7 @@ class ProducerStates(msgspec.Struct):
                 body.base_sequence
                 and body.producer_id not in log.entries
                 and not log.has_forgotten(body.producer_id)
-                and self.must_have(body.producer_id, body.leader_epoch) is None
+                and self.must_have(event.node, body.producer_id, body.leader_epoch) is None
             ):
                 self.unchecked.append((body.base, body.batch_epoch))
                 del self.unchecked[:-SESSIONS_REMEMBERED]
@@ -228,20 +248,33 @@ class ProducerStates(msgspec.Struct):
         if log is not None:
             log.cut(end, leader_epoch)
 
-    def must_have(self, producer_id: int, leader_epoch: int) -> Witness | None:
-        """By what the log of the leader of an epoch must have something of a producer id, None if it need not."""
-        first = self.committed.get(producer_id)
-        return None if first is None or first.leader_epoch > leader_epoch else first.by
+    def begin_anew(self, node: str, start: int) -> None:
+        """A replica gave up all of its log, which begins there, and knows no producer."""
+        self.nodes.setdefault(node, ProducerLog()).begin_anew(start)
 
-    def commit(self, producer_id: int, first: Committed) -> None:
+    def begin_behind_copy(self, node: str, leader: str, start: int) -> None:
+        """A replica gave up all of its log, and begins behind a copy of its leader's, with the producers up to it."""
+        self.nodes[node] = self.nodes.get(leader, ProducerLog()).up_to(start)
+
+    def must_have(self, node: str, producer_id: int, leader_epoch: int) -> Witness | None:
+        """By what the log of the leader of an epoch must have something of a producer id, None if it need not: all was
+        committed later, or lies below where the log began anew."""
+        log = self.nodes.get(node)
+        begins = 0 if log is None else log.anew
+        known = (self.latest if begins else self.committed).get(producer_id)
+        return None if known is None or known.leader_epoch > leader_epoch or known.end <= begins else known.by
+
+    def commit(self, producer_id: int, batch: Committed) -> None:
         """A batch of a producer id was committed."""
-        if producer_id not in self.committed:
-            self.committed[producer_id] = first
-            forget_first(self.committed, SESSIONS_REMEMBERED)
+        self.committed.setdefault(producer_id, batch)
+        self.latest[producer_id] = batch
+        for known in (self.committed, self.latest):
+            forget_first(known, SESSIONS_REMEMBERED)
 
     def give_up(self, offset: int) -> None:
         """What was committed from an offset on is so no more."""
-        self.committed = {each: first for each, first in self.committed.items() if first.end <= offset}
+        self.committed = {each: batch for each, batch in self.committed.items() if batch.end <= offset}
+        self.latest = {each: batch for each, batch in self.latest.items() if batch.end <= offset}
 
     def answered(self, node: str, told: ReplyPartition) -> None:
         """A leader answered about a batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, ReplyPartition, SendReturn
+from actors.trace.events import LogAppend, LogLocalStart, LogStart, ReplyPartition, SendReturn
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 NODE = "broker-1"
@@ -97,6 +97,51 @@ def test_a_first_number_that_no_leader_may_take() -> None:
         batch(trace, 1, f"producer-1:{sent}")
         result = trace.result("T2")
         assert (result.violated, result.excused) == ((0, {"no-producer-state": 1}) if sent else (1, {}))
+
+
+def behind(reason: str, start: int) -> TraceBuilder:
+    """Broker-1 has sequences 0 and 1 of producer id 7 and a record of another one, all committed. The log of broker-2,
+    which has sequence 0, begins anew, and it leads."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for sequence in (0, 1):
+        batch(trace, sequence)
+    batch(trace, 0, node="broker-2")
+    trace.append(NODE, "other", producer=8, sequence=0)
+    trace.high_watermark(NODE, 3, counted=(1,))
+    if reason == "remote":
+        trace.emit("broker-2", LogLocalStart(TP, start, "remote", 0, 1, 0, None, {"0": 0}))
+    else:
+        trace.emit("broker-2", LogStart(TP, start, "out-of-range", 0, None, 1))
+    trace.logs[TP, "broker-2"] = [(start, 1)]
+    trace.lead(2, 1)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("reason", "start", "sequence", "status"),
+    [
+        ("out-of-range", 1, 1, "held"),  # its leader's log begins where it ends: it keeps its producers
+        ("out-of-range", 1, 2, "violated"),
+        ("out-of-range", 2, 2, "excused"),  # it begins behind all of this producer
+        ("remote", 2, 2, "held"),  # it has the producers of the copy
+        ("remote", 2, 1, "violated"),
+        ("remote", 1, 1, "held"),
+    ],
+)
+def test_a_log_that_begins_anew(reason: str, start: int, sequence: int, status: str) -> None:
+    """Shows what its broker must know of producers: all, none of those before, or those that the copy has before which
+    it begins."""
+    trace = behind(reason, start)
+    trace.append("broker-2", "b", producer=7, sequence=sequence, epoch=1)
+    assert trace.result("T2").status == status
+
+
+def test_a_log_that_began_anew_before_a_committed_batch() -> None:
+    """Shows that its broker must know the producers of what it has had since."""
+    trace = behind("out-of-range", 2)
+    trace.append("broker-2", "c", producer=8, sequence=1, epoch=1)
+    assert trace.result("T2").status == "violated"
 
 
 def test_an_older_producer_epoch() -> None:
