@@ -1,10 +1,10 @@
 """How long clients' requests take in a scenario whose remote store is slow, by each of its variants.
 
 ``python -m benchmarks.latencies SCENARIO [--seeds N] [--set KEY=VALUE] [--picture FILE]`` runs every variant in the
-sim with the seeds 1 to N and prints p50, p99 and time-outs of Produce, Fetch and ListOffsets: of all requests that a
+sim with the seeds 1 to N and prints p50, p99 and timeouts of Produce, Fetch and ListOffsets: of all requests that a
 client began in the chaos, of Fetch those that brought something. The tables of docs/studies/kip-1075.md are from it.
-The picture shows the run of the first seed: for each moment the longest of the requests that were sent in it, while
-the store was slow on a grey ground.
+The picture shows the run of the first seed: for each moment, the longest of the requests that were sent then. The
+store is slow in the grey area.
 """
 
 from __future__ import annotations
@@ -24,21 +24,36 @@ from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
+from chaos.words import switched_in_full
 from orchestrator.quantiles import quantile
 from orchestrator.remote_metrics import APIS
 from orchestrator.sim_run import run_in_sim
 
 BIN_MS, BINS = 500, 100
-"""A point of a line is the longest of at least so many milliseconds; so many at most are in a line, about."""
-WIDTH, HEIGHT, LEFT, TOP, GAP = 300, 90, 74, 56, 26
-"""Of a panel, of what is left and above of them, and of what is between two."""
+"""Shortest time of a step of a line, and the largest number of steps, about."""
+WIDTH, HEIGHT, LEFT, TOP, GAP = 270, 90, 150, 66, 22
+"""Of a panel; the room to the left of all panels, above them, and between two."""
+ABOVE, BELOW = 24, 30
+"""Room above a row of columns for the names of its variants, and below it for the axis of time."""
+COLUMNS = 3
+"""Variants beside one another; more begin another row."""
 MOST_MS = 60_000
+MARKS = ((1, "1 ms"), (10, "10 ms"), (100, "100 ms"), (1000, "1 s"), (10_000, "10 s"), (MOST_MS, "60 s"))
+"""Of the axis of latency."""
+STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
+TICKS = 6
+"""Distances of ticks on the axis of time, and the largest number of these distances."""
+TITLE = "latency of clients' requests, by the time at which they were sent"
+GREY = "the remote store is slow"
+LINE = "the longest request of each {:g} s; no line: none was sent"
 STYLE = """<style>
-text { font: 12px system-ui, sans-serif; fill: #222 } .dim { fill: #666 } .frame { fill: none; stroke: #999 }
-.ground { fill: #fff } .slow { fill: #000; opacity: .07 } .line { fill: none; stroke: #0072b2; stroke-width: 1.6 }
+text { font: 13px system-ui, sans-serif; fill: #222 } .dim { fill: #555 } .frame { fill: none; stroke: #999 }
+.name { font-weight: 600 } .end { text-anchor: end } .middle { text-anchor: middle }
+.ground { fill: #fff } .slow { fill: #000; opacity: .1 } .grid { stroke: #000; opacity: .12 }
+.line { fill: none; stroke: #0072b2; stroke-width: 2; stroke-linecap: round }
 @media (prefers-color-scheme: dark) {
-text { fill: #ddd } .dim { fill: #aaa } .frame { stroke: #666 } .ground { fill: #111 }
-.slow { fill: #fff; opacity: .12 }
+text { fill: #ddd } .dim { fill: #b0b0b0 } .frame { stroke: #777 } .ground { fill: #111 }
+.slow { fill: #fff; opacity: .16 } .grid { stroke: #fff; opacity: .16 }
 .line { stroke: #56b4e9 } }
 </style>"""
 
@@ -101,52 +116,78 @@ def table(by_variant: dict[str, list[Latencies]]) -> str:
 
 
 def picture(scenario: str, first: dict[str, Latencies]) -> str:
-    """An SVG: a column for each variant, a row for each API."""
-    end_ms = max(each.sent_ms for run in first.values() for each in run.requests)
-    wide, high = LEFT + len(first) * (WIDTH + GAP), TOP + len(APIS) * (HEIGHT + GAP) + 14
+    """An SVG: a column for each variant, a row for each API that has requests."""
+    found = [each for run in first.values() for each in run.requests]
+    apis = [api for api in APIS if any(each.api == api for each in found)]
+    end_ms = max(each.sent_ms for each in found)
+    bin_ms = BIN_MS * -(-end_ms // (BINS * BIN_MS))
+    block = ABOVE + len(apis) * (HEIGHT + GAP) + BELOW
+    wide = LEFT + min(len(first), COLUMNS) * (WIDTH + GAP)
+    high = TOP + block * -(-len(first) // COLUMNS)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',
         STYLE,
         f'<rect class="ground" width="{wide}" height="{high}"/>',
-        f'<text x="12" y="20">{scenario}: the longest request, by when it was sent</text>',
+        f'<text class="name" x="12" y="22">{scenario}: {TITLE}</text>',
+        f'<rect class="slow" x="12" y="37" width="22" height="13"/><text x="40" y="48">{GREY}</text>',
+        f'<path class="line" d="M210,44H232"/><text x="240" y="48">{LINE.format(bin_ms / 1000)}</text>',
     ]
-    for column, (variant, run) in enumerate(first.items()):
-        x = LEFT + column * (WIDTH + GAP)
-        parts.append(f'<text x="{x}" y="{TOP - 12}">{variant}</text>')
-        for row, api in enumerate(APIS):
-            y = TOP + row * (HEIGHT + GAP)
-            parts += _panel(run, api, x, y, end_ms)
-            if not column:
-                parts.append(f'<text x="8" y="{y + HEIGHT // 2}">{api}</text>')
-        parts.append(f'<text class="dim" x="{x}" y="{high - 8}">0 to {end_ms // 1000} s</text>')
+    for number, (variant, run) in enumerate(first.items()):
+        x, top = LEFT + number % COLUMNS * (WIDTH + GAP), TOP + ABOVE + number // COLUMNS * block
+        parts.append(f'<text class="name" x="{x}" y="{top - 8}">{switched_in_full(variant)}</text>')
+        for row, api in enumerate(apis):
+            y = top + row * (HEIGHT + GAP)
+            parts += _panel(run, api, x, y, end_ms, bin_ms)
+            if x == LEFT:
+                parts.append(f'<text class="name" x="12" y="{y + HEIGHT // 2 + 4}">{api}</text>')
+                parts += [
+                    f'<text class="dim end" x="{x - 6}" y="{y + _up(ms) + 4:.1f}">{mark}</text>' for ms, mark in MARKS
+                ]
+        parts += _axis_of_time(x, top + len(apis) * (HEIGHT + GAP) - GAP, end_ms)
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _panel(run: Latencies, api: str, x: int, y: int, end_ms: int) -> list[str]:
-    def across(ms: int) -> float:
-        return x + WIDTH * min(ms, end_ms) / end_ms
+def _up(ms: int) -> float:
+    """The place of a latency in a panel, from its top."""
+    return HEIGHT * (1 - math.log10(max(1, min(ms, MOST_MS))) / math.log10(MOST_MS))
 
-    def up(ms: int) -> float:
-        return y + HEIGHT * (1 - math.log10(max(1, min(ms, MOST_MS))) / math.log10(MOST_MS))
 
+def _across(ms: int, end_ms: int) -> float:
+    """The place of a time in a panel, from its left."""
+    return WIDTH * min(ms, end_ms) / end_ms
+
+
+def _axis_of_time(x: int, y: int, end_ms: int) -> list[str]:
+    step_s = next((each for each in STEPS_S if end_ms <= TICKS * 1000 * each), STEPS_S[-1])
+    ticks = range(0, end_ms // 1000 + 1, step_s)
+    return [
+        f'<text class="dim middle" x="{x + _across(1000 * at, end_ms):.1f}" y="{y + 16}">'
+        f"{at}{' s' if at == ticks[-1] else ''}</text>"
+        for at in ticks
+    ]
+
+
+def _panel(run: Latencies, api: str, x: int, y: int, end_ms: int, bin_ms: int) -> list[str]:
     found = [f'<rect class="frame" x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"/>']
     begun = 0
     for phase, at_ms in [*run.slow, ("stop", end_ms)]:
         if phase == "start":
             begun = at_ms
         elif begun:
-            left, right = across(begun), across(at_ms)
+            left, right = x + _across(begun, end_ms), x + _across(at_ms, end_ms)
             found.append(f'<rect class="slow" x="{left:.1f}" y="{y}" width="{right - left:.1f}" height="{HEIGHT}"/>')
             begun = 0
-    for ms, what in ((10, "10 ms"), (1000, "1 s"), (MOST_MS, "60 s")):
-        found.append(f'<text class="dim" x="{x + 3}" y="{up(ms) + 11:.1f}">{what}</text>')
+    found += [f'<path class="grid" d="M{x},{y + _up(ms):.1f}h{WIDTH}"/>' for ms, _ in MARKS[1:-1]]
     longest: dict[int, int] = {}
-    bin_ms = max(BIN_MS, end_ms // BINS)
     for each in run.requests:
         if each.api == api:
             longest[each.sent_ms // bin_ms] = max(longest.get(each.sent_ms // bin_ms, 0), each.took_ms)
-    places = " ".join(f"{across(bin_ms * at + bin_ms // 2):.1f},{up(ms):.1f}" for at, ms in sorted(longest.items()))
-    return [*found, f'<polyline class="line" points="{places}"/>']
+    steps = [
+        f"{'L' if at - 1 in longest else 'M'}{x + _across(bin_ms * at, end_ms):.1f},{y + _up(ms):.1f}"
+        f"H{x + _across(bin_ms * (at + 1), end_ms):.1f}"
+        for at, ms in sorted(longest.items())
+    ]
+    return [*found, f'<path class="line" d="{"".join(steps)}"/>'] if steps else found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

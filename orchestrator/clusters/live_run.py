@@ -6,6 +6,7 @@ Everything that the conductor hears and asks for passes through one queue and on
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Mapping
 from typing import Any
@@ -47,6 +48,7 @@ from chaos.words import some
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, run_meta, say_nothing
 from orchestrator.clusters.driver_log import DriverLog
 from orchestrator.clusters.ray_errors import reason
+from orchestrator.story.words import listed
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_row, write_rows
@@ -55,6 +57,13 @@ DRIVER = "driver"
 START_S = 60.0
 STOP_S = 10.0
 PROGRESS_S = 0.25
+
+
+def not_started(names: list[str], of: int) -> str:
+    """The message when nodes did not start in time, with the load of the machine, which is the likely cause."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    busy = f": the machine is too busy, with a load of {load:.0f} on {some(cores, 'core')}" if load > cores else ""
+    return f"{len(names)} of {some(of, 'node')} did not start within {START_S:.0f} s ({listed(names)}){busy}"
 
 
 class LiveNode:
@@ -150,7 +159,7 @@ class LiveRun:
                 await asyncio.gather(*(self._open(node) for node in nodes))
                 await asyncio.gather(*(self._start(node) for node in nodes))
         except TimeoutError as error:
-            raise RunError(f"the nodes did not start within {START_S:.0f} s") from error
+            raise RunError(not_started([node.spec.name for node in nodes if not node.up], len(nodes))) from error
 
     async def _open(self, node: LiveNode) -> None:
         try:

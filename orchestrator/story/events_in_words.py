@@ -39,6 +39,7 @@ from actors.trace.events import (
 )
 from orchestrator.story.group_words import WORDS as OF_GROUPS
 from orchestrator.story.requests import answer, asked_for
+from orchestrator.story.tier_words import OF_TIERS
 from orchestrator.story.words import CAUSES, brokers, fault_words, truncation
 
 PARTS_MAX = 3
@@ -169,6 +170,7 @@ _WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}: {body.outcome}",
     RepFetch: _fetched,
     **OF_GROUPS,
+    **OF_TIERS,
     QRole: lambda body: f"becomes {body.role} of the quorum in epoch {body.epoch}",
     QVote: _vote,
 }

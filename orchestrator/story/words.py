@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
+from chaos.scenario.durations import format_chance, format_duration
 from chaos.words import some
 
 CAUSES = {
@@ -20,6 +21,9 @@ CAUSES = {
 }
 """Cause of a change of a partition, as the trace has it -> in words."""
 
+
+CERTAIN = 1_000_000
+"""Chance of what is always hit, in parts per million."""
 
 NAMES_SHOWN = 4
 """Of more nodes than these the last are counted."""
@@ -60,7 +64,17 @@ def fault_words(body: CtlFault, everybody: Collection[str] = ()) -> str:
         if given.get("both_ways", False):
             return f"{body.fault} {body.kind} between {one} and {other}"
         return f"{body.fault} {body.kind} from {one} to {other} (one way)"
-    return f"{body.fault} {body.kind} of {listed(body.targets)}"
+    return f"{body.fault} {body.kind} of {listed(body.targets)}{_how(given)}"
+
+
+def _how(given: dict[str, Any]) -> str:
+    """How slow a fault makes its target, which APIs it hits, and how often: `` for FetchIndex by 3s to 4s, 30%``."""
+    low_us, high_us = given.get("delay_min_us", 0), given.get("delay_max_us", 0)
+    apis = f" for {listed(given['apis'])}" if given.get("apis") else ""
+    longest = f" to {format_duration(high_us)}" if high_us > low_us else ""
+    delay = f" by {format_duration(low_us)}{longest}" if high_us else ""
+    chance_ppm = given.get("chance_ppm", CERTAIN)
+    return f"{apis}{delay}" + (f", {format_chance(chance_ppm)}" if chance_ppm < CERTAIN else "")
 
 
 def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:

@@ -31,13 +31,26 @@ def test_a_table_has_the_requests_of_all_runs() -> None:
 
 
 def test_a_picture_has_a_column_for_each_variant() -> None:
-    """Shows a legal SVG: for each variant and API a line, on a ground where the store was slow."""
+    """Shows a legal SVG: for each variant and API a line and an area in which the store was slow, and a legend of both.
+    A line has a gap where no request was sent."""
     run = _latencies(*(Request(api, ms, 5, False) for api in ("Produce", "Fetch", "ListOffsets") for ms in (0, 4000)))
     root = ElementTree.fromstring(picture("kip-1075", {"off": run, "kafka": run}))
     kinds = [each.get("class") for each in root]
-    assert (kinds.count("line"), kinds.count("slow"), kinds.count("frame")) == (6, 6, 6)
-    lines = [each.get("points") for each in root.iter(f"{SVG}polyline")]
-    assert all(len(points.split()) == 2 for points in lines if points)
+    assert (kinds.count("line"), kinds.count("slow"), kinds.count("frame")) == (7, 7, 6)
+    lines = [str(each.get("d")) for each in root.iter(f"{SVG}path") if each.get("class") == "line"][1:]
+    assert all(line.count("M") == line.count("H") == 2 for line in lines)
+    assert "as shipped (Kafka)" in [each.text for each in root.iter(f"{SVG}text")]
+
+
+def test_a_picture_of_many_variants_has_rows_of_three() -> None:
+    """Shows that more than three variants begin another row, and that an API without requests has no panels."""
+    run = _latencies(Request("Produce", 0, 5, False), Request("Produce", 4000, 5, False))
+    three, four = (
+        ElementTree.fromstring(picture("kip-1075", {str(number): run for number in range(count)})) for count in (3, 4)
+    )
+    assert four.get("width") == three.get("width")
+    assert int(four.get("height", "")) > int(three.get("height", ""))
+    assert [each.get("class") for each in four].count("frame") == 4
 
 
 def test_the_incident_is_measured() -> None:
