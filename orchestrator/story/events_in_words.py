@@ -37,6 +37,7 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from orchestrator.story.evidence_words import OF_EVIDENCE
 from orchestrator.story.group_words import WORDS as OF_GROUPS
 from orchestrator.story.requests import answer, asked_for
 from orchestrator.story.tier_words import OF_TIERS
@@ -52,13 +53,13 @@ def in_words(event: Stamped) -> str:
         return _fault(event.body)
     if isinstance(event.body, LogTrunc):
         return truncation(event.node, event.body)
-    tell = _WORDS.get(type(event.body))
+    tell = WORDS.get(type(event.body)) or OF_EVIDENCE.get(type(event.body))
     return f"{event.node} {_fields(event) if tell is None else tell(event.body)}"
 
 
 def has_words(event: Stamped) -> bool:
-    """Whether an event says something by itself, in words of its own."""
-    return isinstance(event.body, CtlFault | LogTrunc) or type(event.body) in _WORDS.keys() - {Rpc}
+    """Whether an event belongs into a story by itself: it has words that are not only for evidence."""
+    return isinstance(event.body, CtlFault | LogTrunc) or type(event.body) in WORDS.keys() - {Rpc}
 
 
 def _fields(event: Stamped) -> str:
@@ -147,7 +148,7 @@ def _fetched(body: RepFetch) -> str:
     return f"notes that {said}" + (f" ({error_name(body.error)})" if body.error else "")
 
 
-_WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
+WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     CtlPhase: lambda body: f"begins the phase {body.phase}",
     NodeDown: lambda body: f"goes down ({body.mode}{f': {body.detail}' if body.detail else ''})",
     NodeUp: lambda body: f"starts as {body.role}{' with an empty disk' if body.wiped else ''}",

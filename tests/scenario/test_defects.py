@@ -215,12 +215,10 @@ PROOFS: dict[str, Proof] = {
         "out-of-sync", r"answered a client, which asked for the end of epoch 0: epoch 0 up to [\d,]+; the right"
     ),
     "diverging-epoch-ignored": Proof(
-        "by-turns", r"broker-2 cut .* and kept leader epoch 1, though its leader has epoch 0"
+        "by-turns", r"broker-2 truncated .* and kept leader epoch 1, although its leader has epoch 0"
     ),
     "truncate-fully": Proof("by-turns", r"truncated orders-0 from [\d,]+ to 0 \(diverge\) .* although it shared"),
-    "epochs-outlive-truncation": Proof(
-        "by-turns", r"continues with leader epoch 1, while that of its last record is 0"
-    ),
+    "epochs-outlive-truncation": Proof("by-turns", r"continues with leader epoch 1, but its last record has epoch 0"),
     "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),

@@ -207,7 +207,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         log = mirror.replica(event.node).log
         nothing_left = body.epoch < 0 and mirror.replica(event.node).start >= body.to
         if log.end == body.to and log.last_epoch not in (body.epoch, -1) and not nothing_left:
-            wrong = f"and continues with leader epoch {body.epoch}, while that of its last record is {log.last_epoch}"
+            wrong = f"and continues with leader epoch {body.epoch}, but its last record has epoch {log.last_epoch}"
             by: Witness | None = None
         else:
             wrong, by = _wrongly(state, event.node, body, asked)
@@ -215,7 +215,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} cut {state.key} from {body.was:,} to {body.to:,} ({body.reason}) {wrong}",
+            f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}), {wrong}",
             by if asked is None else asked.by,
             event,
         )
@@ -226,19 +226,19 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
     told = (body.told_epoch, body.told_end)
     if body.reason == "diverge":
         if asked is not None and asked.told != told:
-            return f"as its leader had said {_in_words(told)}, which said {_in_words(asked.told)}", None
+            return f"by the answer {_in_words(told)}, but its leader had answered {_in_words(asked.told)}", None
         if body.epoch > body.told_epoch or (body.epoch == body.told_epoch and body.to > body.told_end):
-            return f"and kept leader epoch {body.epoch}, though its leader has {_in_words(told)}", None
+            return f"and kept leader epoch {body.epoch}, although its leader has {_in_words(told)}", None
     elif body.reason == "high-watermark":
         # Its leader cannot tell, or it has no leader epochs to ask about; every batch has one.
         if (asked is None or asked.told != UNTOLD) and body.to < body.was:
-            return "without an answer that its leader knows none of its leader epochs", None
+            return "although its leader had not answered that it knows none of its leader epochs", None
     else:
         refused = state.out_of_range.get(node)
         if refused is None or refused.leader_epoch != body.leader_epoch:
-            return "without an answer that its position was out of range", None
+            return "although its leader had not answered that its position is out of range", None
         if body.to > body.told_end:
-            return f"though its leader's log ends at {body.told_end:,}", refused.by
+            return f"although its leader's log ends at {body.told_end:,}", refused.by
     return "", None
 
 

@@ -108,9 +108,9 @@ def test_a_cut_that_nobody_asked_for() -> None:
     ("epoch", "end", "to", "keeps", "says"),
     [
         (0, 2, 2, 0, ""),
-        (0, 2, 3, 0, "and kept leader epoch 0, though its leader has epoch 0 up to 2"),
-        (-1, 2, 2, 0, "and kept leader epoch 0, though its leader has epoch -1 up to 2"),
-        (0, 2, 2, 1, "and continues with leader epoch 1, while that of its last record is 0"),
+        (0, 2, 3, 0, "and kept leader epoch 0, although its leader has epoch 0 up to 2"),
+        (-1, 2, 2, 0, "and kept leader epoch 0, although its leader has epoch -1 up to 2"),
+        (0, 2, 2, 1, "and continues with leader epoch 1, but its last record has epoch 0"),
     ],
 )
 def test_what_a_follower_makes_of_what_it_was_told(epoch: int, end: int, to: int, keeps: int, says: str) -> None:
@@ -118,7 +118,7 @@ def test_what_a_follower_makes_of_what_it_was_told(epoch: int, end: int, to: int
     trace = diverged()
     trace.cut_back(1, epoch, end, to, keeps=keeps)
     found = trace.result("P12").violations
-    assert [finding.sentence.partition(") ")[2] for finding in found] == ([says] if says else [])
+    assert [finding.sentence.partition("), ")[2] for finding in found] == ([says] if says else [])
 
 
 def test_a_follower_is_told_what_it_acts_on() -> None:
