@@ -1,10 +1,12 @@
 """How long clients' requests take in a scenario whose remote store is slow, by each of its variants.
 
-``python -m benchmarks.latencies SCENARIO [--seeds N] [--set KEY=VALUE] [--picture FILE]`` runs every variant in the
-sim with the seeds 1 to N and prints p50, p99 and timeouts of Produce, Fetch and ListOffsets: of all requests that a
-client began in the chaos, of Fetch those that brought something. The tables of docs/studies/kip-1075.md are from it.
-The picture shows the run of the first seed: for each moment, the longest of the requests that were sent then. The
-store is slow in the grey area.
+``python -m benchmarks.latencies SCENARIO [--seeds N] [--set KEY=VALUE] [--jobs N] [--picture FILE]`` runs every
+variant in the sim with the seeds 1 to N and prints p50, p99 and timeouts of Produce, Fetch and ListOffsets: of all
+requests that a client began in the chaos, of Fetch those that brought something. Each figure is the mean of the runs,
+with its 95 % interval. A request has timed out if its client gave it up, or if the broker answered REQUEST_TIMED_OUT.
+No invariant is judged, so that a run takes a second or two. The tables of docs/studies/kip-1075.md are from it. The
+picture shows the run of the first seed: for each moment, the longest of the requests that were sent then. The store is
+slow in the grey area.
 """
 
 from __future__ import annotations
@@ -18,16 +20,20 @@ from typing import Any
 
 import click
 import msgspec
+import numpy as np
 
+from actors.node.errors import KafkaError
 from actors.trace.events import CtlFault, CtlPhase, Rpc, Stamped
 from chaos.errors import KriftError
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
 from chaos.sources import find
 from chaos.words import switched_in_full
+from orchestrator.campaigns.intervals import mean_intervals
 from orchestrator.quantiles import quantile
 from orchestrator.remote_metrics import APIS
 from orchestrator.sim_run import run_in_sim
+from orchestrator.workers import Workers
 
 BIN_MS, BINS = 500, 100
 """Shortest time of a step of a line, and the largest number of steps, about."""
@@ -88,7 +94,8 @@ class Latencies:
         elif type(body) is Rpc and body.api in APIS and event.node in self.clients and self.zero_us >= 0:
             sent_ms = (event.wall - self.zero_us) // 1000 - body.took_ms
             if sent_ms >= 0 and (self.over_us < 0 or sent_ms < (self.over_us - self.zero_us) // 1000):
-                self.requests.append(Request(body.api, sent_ms, body.took_ms, body.outcome == "timeout"))
+                late = body.outcome == "timeout" or KafkaError.REQUEST_TIMED_OUT in body.errors
+                self.requests.append(Request(body.api, sent_ms, body.took_ms, late))
 
 
 def measured(scenario: str, variant: str, seed: int, settings: Sequence[str]) -> Latencies:
@@ -100,19 +107,52 @@ def measured(scenario: str, variant: str, seed: int, settings: Sequence[str]) ->
     return latencies
 
 
-def table(by_variant: dict[str, list[Latencies]]) -> str:
+class Figures(msgspec.Struct, frozen=True):
+    """Of one API in one run."""
+
+    requests: int
+    p50_ms: int
+    p99_ms: int
+    longest_ms: int
+    timed_out: int
+
+
+def figures(run: Latencies) -> dict[str, Figures]:
+    """By API, of those with requests."""
+    found = {}
+    for api in APIS:
+        took = sorted(each.took_ms for each in run.requests if each.api == api)
+        if took:
+            late = sum(each.timed_out for each in run.requests if each.api == api)
+            found[api] = Figures(len(took), quantile(took, 0.5), quantile(took, 0.99), took[-1], late)
+    return found
+
+
+def table(by_variant: dict[str, list[dict[str, Figures]]]) -> str:
     """Lines of Markdown."""
-    lines = ["| variant | API | requests | p50 | p99 | longest | timed out |", "|---|---|---|---|---|---|---|"]
+    lines = ["| variant | API | requests | p50 | p99 | longest | timed out in a run |", "|---|---|---|---|---|---|---|"]
     for variant, runs in by_variant.items():
         for api in APIS:
-            some = [each for run in runs for each in run.requests if each.api == api]
+            some = [run[api] for run in runs if api in run]
             if not some:
                 continue
-            took = sorted(each.took_ms for each in some)
-            figures = [f"{quantile(took, share):,} ms" for share in (0.5, 0.99, 1.0)]
-            late = sum(each.timed_out for each in some)
-            lines.append(f"| {variant} | {api} | {len(some):,} | {' | '.join(figures)} | {late:,} |")
+            requests, longest = sum(each.requests for each in some), max(each.longest_ms for each in some)
+            p50, p99 = _mean([each.p50_ms for each in some], " ms"), _mean([each.p99_ms for each in some], " ms")
+            late = _mean([each.timed_out for each in some], "")
+            lines.append(f"| {variant} | {api} | {requests:,} | {p50} | {p99} | {longest:,} ms | {late} |")
     return "\n".join(lines)
+
+
+def _mean(values: Sequence[int], unit: str) -> str:
+    """The mean, and where it lies, if that is not plain."""
+    (interval,) = mean_intervals(np.array([values], float).T)
+    low, high = (_short(end) for end in interval or (values[0], values[0]))
+    mean = _short(sum(values) / len(values))
+    return f"{mean}{unit}" if low == high else f"{mean}{unit} ({low} to {high})"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
 def picture(scenario: str, first: dict[str, Latencies]) -> str:
@@ -196,18 +236,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("scenario")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--picture", type=Path)
     given = parser.parse_args(arguments)
     try:
         variants = list(find(given.scenario).loaded(None).scenario.variants)
-        seeds = range(1, given.seeds + 1)
-        runs = {each: [measured(given.scenario, each, seed, given.settings) for seed in seeds] for each in variants}
+        pieces = [(variant, seed) for seed in range(1, given.seeds + 1) for variant in variants]
+        if given.picture is not None:
+            first = {each: measured(given.scenario, each, 1, given.settings) for each in variants}
+            given.picture.write_text(picture(given.scenario, first), encoding="utf-8")
+        by_variant: dict[str, list[dict[str, Figures]]] = {each: [] for each in variants}
+
+        def measure(piece: tuple[str, int]) -> dict[str, Figures]:
+            return figures(measured(given.scenario, *piece, given.settings))
+
+        with Workers(measure, given.jobs) as workers:
+            for (variant, _), found in zip(pieces, workers.map(pieces), strict=True):
+                by_variant[variant].append(found)
     except KriftError as error:
         parser.error(str(error))
-    click.echo(table(runs))
-    if given.picture is not None:
-        first = {variant: of[0] for variant, of in runs.items() if of}
-        given.picture.write_text(picture(given.scenario, first), encoding="utf-8")
+    click.echo(table(by_variant))
     return 0
 
 
