@@ -126,6 +126,12 @@ CASES = {
         str(SCENARIOS / "transaction-coordinator-failover.yaml"), [1], beside={"__transaction_state-0": [2, 3]}
     ),
     "delete-records": Case(str(SCENARIOS / "delete-records.yaml"), [1], beside={"orders-1": [3]}),
+    "tiered-lookups": Case(
+        str(SCENARIOS / "tiered-lookups.yaml"), [1], beside={"orders-1": [1], "__remote_log_metadata-0": [2]}
+    ),
+    "tiered-unclean": Case(
+        str(SCENARIOS / "tiered-unclean.yaml"), [1, 2], refused=None, beside={"__remote_log_metadata-0": [1, 2]}
+    ),
     "topic-recreated": Case(str(SCENARIOS / "topic-recreated.yaml"), [1], sends=False),
     "kip-207-off": Case("kip-207", [1, 2], "off", SHORT),
     "kip-207-seed": Case("kip-207", [1, 2], "seed", SHORT, refused=True),
@@ -232,7 +238,7 @@ def test_the_seeds_of_the_sim_agree(name: str) -> None:
 
 LONG = (
     *("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults", "seen-trigger"),
-    *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records"),
+    *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records", "tiered-unclean"),
 )
 """Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live kip-207-kafka, which cuts links,
 group-member-lost and transaction-coordinator-failover. No disk fails and no operator acts live but there."""
@@ -261,6 +267,16 @@ def test_live_and_sim_agree(name: str, local_ray: LocalRayCluster, tmp_path: Pat
     ever = set.union(*(sim.kinds for sim in sims))
     assert always - live.kinds <= INCIDENTAL
     assert live.kinds - ever <= INCIDENTAL
+
+
+def test_tiered_scenarios_show_what_they_are_about() -> None:
+    """Shows that replicas drop what is copied, that brokers read from copies for look-ups alone, as no consumer is that
+    late, that look-ups wait in the purgatory, and that a copy of the former leader outlives an unclean election."""
+    lookups, unclean = run_sim("tiered-lookups", SEEDS[0]).kinds, run_sim("tiered-unclean", SEEDS[0]).kinds
+    for kinds in (lookups, unclean):
+        assert {("broker", "log.local-start"), ("broker", "rpc FetchLogSegment"), ("broker", "rpc.park")} <= kinds
+        assert ("remote-store", "store.object") in kinds
+    assert {("broker", "log.trunc"), ("broker", "rpc CopyLogSegmentData")} <= unclean
 
 
 def test_incidental_kinds_exist() -> None:
