@@ -130,9 +130,11 @@ def _begin_at(turn: Turn, partition: Partition, deletion: PartitionDeletion) -> 
         return KafkaError.NOT_LEADER_OR_FOLLOWER
     log, offset = partition.log, deletion.asked
     if offset == HIGH_WATERMARK:
-        offset = log.high_watermark
-    if not 0 <= offset <= log.high_watermark:
+        offset = log.end_offset if "deletes-to-log-end" in turn.step.defects else log.high_watermark
+    elif not 0 <= offset <= log.high_watermark:
         return KafkaError.OFFSET_OUT_OF_RANGE
+    elif "deletes-whole-batches" in turn.step.defects:
+        offset = log.boundary_at_or_above(offset)
     deletion.offset = offset
     log.increment_start_offset(turn.step, offset, "delete-records")
     return KafkaError.NONE
@@ -145,10 +147,16 @@ def look_again(turn: Turn, delayed: DelayedDeleteRecords, deletion: PartitionDel
         deletion.end(KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
     elif not partition.serves:
         deletion.end(KafkaError.NOT_LEADER_OR_FOLLOWER)
-    elif (low_watermark := partition.low_watermark(turn)) >= deletion.offset:
+    elif (low_watermark := _low_watermark(turn, partition)) >= deletion.offset:
         deletion.end(KafkaError.NONE, low_watermark)
     if not deletion.waiting:
         record(turn, delayed, deletion, "end")
+
+
+def _low_watermark(turn: Turn, partition: Partition) -> int:
+    if "deletion-awaits-nobody" in turn.step.defects:
+        return partition.log.start_offset
+    return partition.low_watermark(turn)
 
 
 def record(turn: Turn, delayed: DelayedDeleteRecords, deletion: PartitionDeletion, phase: DeletionPhase) -> None:

@@ -171,7 +171,7 @@ class ReplicaFetcherManager(msgspec.Struct):
                 settings.replica_fetch_max_bytes,
                 state.leader_epoch,
                 log.epochs.latest_epoch,
-                log.start_offset,
+                end if "follower-tells-end-for-start" in turn.step.defects else log.start_offset,
             )
             fetcher.sent[state.tp] = (state.run, end)
         fetcher.session.build(request, version, wanted)
@@ -477,7 +477,8 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     was = log.high_watermark
     new = log.bounded_high_watermark(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
-    log.increment_start_offset(turn.step, min(data.log_start_offset, log.high_watermark), "leader")
+    if "follower-keeps-log-start" not in turn.step.defects:
+        log.increment_start_offset(turn.step, min(data.log_start_offset, log.high_watermark), "leader")
     return appended > 0 or new != was
 
 

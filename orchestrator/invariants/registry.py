@@ -79,6 +79,7 @@ from orchestrator.invariants.partitions.controller import (
     PartitionStatesMoveForward,
     TheDeadAreNotInCharge,
 )
+from orchestrator.invariants.partitions.deletions import RecordsAreDeletedAsAsked
 from orchestrator.invariants.partitions.eligible_replicas import EligibleReplicasAreThoseWhoLeft
 from orchestrator.invariants.partitions.fencing import ReplicaFetchesAreFenced
 from orchestrator.invariants.partitions.fetch_answers import FetchesAreAnsweredAtOnce
@@ -259,6 +260,7 @@ def _keyed() -> list[AnyFold]:
         VotesGoToTheUpToDate(),
         JoiningTheIsrIsEarned(),
         ReplicaFetchesAreFenced(),
+        RecordsAreDeletedAsAsked(),
         AcksTellTheTruth(),
         ProducesAreAnsweredAtOnce(),
         FetchesAreAnsweredAtOnce(),

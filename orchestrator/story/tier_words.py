@@ -9,6 +9,7 @@ from actors.node.errors import error_name
 from actors.trace.events import (
     LogLocalStart,
     LogStart,
+    RecordsDelete,
     RequestHandled,
     RpcPark,
     StoreObject,
@@ -69,6 +70,14 @@ def _stored(body: StoreObject) -> str:
     return f"{verb} the object {body.object} of a segment of {body.tp}"
 
 
+def _deletion(body: RecordsDelete) -> str:
+    of = f"the DeleteRecords of {_client(body.connection)} for {body.tp}"
+    if body.error:
+        return f"answers {of} with {error_name(body.error)}"
+    upto = f"{body.offset:,}, while its low watermark is {body.low_watermark:,}"
+    return f"carries out {of} up to {upto}" if body.phase == "begin" else f"answers {of} up to {upto}"
+
+
 def _client(connection: str) -> str:
     """The node that made a connection: the name of one begins with it."""
     return connection.partition(">")[0]
@@ -80,6 +89,7 @@ OF_TIERS: dict[type[TraceEvent], Callable[[Any], str]] = {
     TierTask: _read,
     TierSegment: _copied,
     StoreObject: _stored,
+    RecordsDelete: _deletion,
     LogStart: lambda body: f"moves its log start of {body.tp} to {body.new:,} ({body.reason})",
     LogLocalStart: lambda body: f"moves its local log start of {body.tp} to {body.new:,} ({body.reason})",
 }

@@ -31,8 +31,10 @@ class Replica(msgspec.Struct):
 
     @property
     def last_stable_offset(self) -> int:
-        """How far a reader of committed transactions may go, as its log tells."""
-        return self.transactions.stable_offset(self.high_watermark)
+        """How far a reader of committed transactions may go, as its log tells. An open transaction that began before
+        the log ends that at its start (``UnifiedLog.maybeIncrementFirstUnstableOffset``)."""
+        stable = self.transactions.stable_offset(self.high_watermark)
+        return min(max(stable, self.start), self.high_watermark)
 
     def append(self, batch: BatchFacts) -> None:
         """A batch came to the end of its log."""

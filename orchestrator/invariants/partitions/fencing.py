@@ -7,13 +7,10 @@ import msgspec
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_name
 from actors.trace.events import (
-    BrokerReg,
     EpochTold,
-    MetaImage,
     NodeUp,
     PartAssume,
     PollReturn,
-    QRole,
     RepFetch,
     RpcPark,
     RpcReply,
@@ -23,6 +20,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 
 BY_ID = 13
 """First version of Fetch that names topics by their ids: before, another topic of the name may answer."""
@@ -38,26 +36,14 @@ class TakenUp(msgspec.Struct, frozen=True):
     by: Witness
 
 
-class Life(msgspec.Struct, frozen=True):
-    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
-
-    offset: int
-    broker_epoch: int
-    fenced: bool
-    by: Witness
-
-
 class Lives(State):
-    """``lives``: broker -> what controllers wrote of it, oldest first, as far as it was not lost; ``applied``: broker
-    -> end of the metadata log that it has applied; ``controller``: the newest, and its quorum epoch. ``roles``: broker
-    -> what its process took up last; ``led``: broker -> the leader epochs that it has led, the newest ones. decided:
-    (broker, connection) -> the last ListOffsets on it that waits for remote storage, and what the broker was when it
-    knew what it would say of this partition. fenced: (broker, connection) -> the same, and the leader epoch of the
-    broker when it came, with which the client's was compared."""
+    """``known``: what brokers know of one another. ``roles``: broker -> what its process took up last; ``led``: broker
+    -> the leader epochs that it has led, the newest ones. decided: (broker, connection) -> the last ListOffsets on it
+    that waits for remote storage, and what the broker was when it knew what it would say of this partition. fenced:
+    (broker, connection) -> the same, and the leader epoch of the broker when it came, with which the client's was
+    compared."""
 
-    lives: dict[int, list[Life]] = {}
-    applied: dict[str, int] = {}
-    controller: tuple[int, str] = (-1, "")
+    known: KnownBrokers = msgspec.field(default_factory=KnownBrokers)
     roles: dict[str, TakenUp] = {}
     led: dict[str, list[int]] = {}
     decided: dict[tuple[str, str], tuple[int, TakenUp | None]] = {}
@@ -70,14 +56,6 @@ class Lives(State):
             led = self.led.setdefault(node, [])
             led.append(role.leader_epoch)
             del led[:-CHANGES_REMEMBERED]
-
-    def known_to(self, node: str, broker: int) -> Life | None:
-        """What a broker knows of another one."""
-        end = self.applied.get(node, 0)
-        for each in reversed(self.lives.get(broker, ())):
-            if each.offset < end:
-                return each
-        return None
 
 
 class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
@@ -116,29 +94,15 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (MetaImage, BrokerReg, NodeUp, QRole)
+        return FOLLOWED
 
     def initial(self, key: str, profile: Profile) -> Lives:
         return Lives(key)
 
     def hear(self, state: Lives, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is MetaImage:
-            state.applied[event.node] = body.offset
-        elif type(body) is NodeUp:
-            state.applied.pop(event.node, None)
+        state.known.apply(event)
+        if type(event.body) is NodeUp:
             state.roles.pop(event.node, None)
-        elif type(body) is QRole:
-            if body.role == "leader" and body.epoch > state.controller[0]:
-                state.controller = (body.epoch, event.node)
-                for broker, lives in state.lives.items():  # what it has not got in its log is lost
-                    state.lives[broker] = [each for each in lives if each.offset < body.log_end]
-        elif event.node == state.controller[1]:
-            assert type(body) is BrokerReg
-            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
-            lives = state.lives.setdefault(body.broker, [])
-            lives.append(life)
-            del lives[:-CHANGES_REMEMBERED]
         return NOTHING
 
     def step(self, state: Lives, event: Stamped) -> Emissions:
@@ -195,7 +159,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
 
     def _alive(self, state: Lives, event: Stamped, body: RepFetch) -> Emissions:
         """A fetch that is noted was sent by the process of which the leader has heard last."""
-        known = state.known_to(event.node, body.follower)
+        known = state.known.known_to(event.node, body.follower)
         if known is None or known.fenced or body.diverging_epoch >= 0:
             return NOTHING
         if not 0 <= body.broker_epoch < known.broker_epoch:

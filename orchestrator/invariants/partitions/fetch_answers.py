@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import FetchTold, LogAppend, LogHw, RepFetch, Stamped
+from actors.trace.events import FetchTold, LogAppend, LogHw, LogStart, RepFetch, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
 
@@ -14,9 +14,13 @@ E = KafkaError
 
 class Grown(msgspec.Struct):
     """One replica. end: of its log; waiting: followers that have fetched from there. log_by, mark_by: what moved its
-    end, and its high watermark, last."""
+    end, and its high watermark, last. start: where its log starts; passed: where it started when its high watermark
+    moved last, and start_by: what has moved it since."""
 
     end: int = 0
+    start: int = 0
+    passed: int = 0
+    start_by: Witness | None = None
     waiting: set[int] = set()
     log_by: Witness | None = None
     mark_by: Witness | None = None
@@ -51,7 +55,11 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
         "refusals of followers: P16 and P23 judge those",
     )
     route = PARTITION
-    types = (FetchTold, LogAppend, LogHw, RepFetch)
+    types = (FetchTold, LogAppend, LogHw, LogStart, RepFetch)
+    exemptions = {
+        "deleted-meanwhile": "The log start has passed the position of a consumer that waits, and the high watermark "
+        "has not moved since. Kafka checks Fetches when that moves (Partition.tryCompleteDelayedRequests)."
+    }
     cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Readers:
@@ -67,6 +75,9 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
                 (replica.waiting.add if body.offset >= replica.end else replica.waiting.discard)(body.follower)
         elif type(body) is LogHw:
             replica.mark_by = witness(event)
+            replica.passed = replica.start
+        elif type(body) is LogStart:
+            replica.start, replica.start_by = body.new, witness(event)
         elif type(body) is LogAppend:
             if body.role == "leader":
                 state.tested += bool(replica.waiting)
@@ -86,10 +97,15 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
             told = f"though its high watermark was {body.high_watermark:,}"
         else:
             told = f"though its log ended at {body.log_end:,}"
+        sentence = (
+            f"{event.node} let the Fetch of {who} at {body.offset:,} of {state.key} wait until its time was over, "
+        )
+        out_of_range = body.error == E.OFFSET_OUT_OF_RANGE and body.replica_id < 0
+        if out_of_range and replica.passed <= body.offset < replica.start:
+            return self.excused("deleted-meanwhile", state.key, sentence + told, replica.start_by, event)
         return self.violated(
             state.key,
-            f"{event.node} let the Fetch of {who} at {body.offset:,} of {state.key} wait until its time was over, "
-            + told,
+            sentence + told,
             replica.mark_by if body.replica_id < 0 else replica.log_by,
             event,
         )

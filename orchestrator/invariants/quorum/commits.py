@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actors.client.admin import ADD_VOTER, REMOVE_VOTER
+from actors.client.admin import ADD_VOTER, DELETE_RECORDS, REMOVE_VOTER
 from actors.node.spec import node_name
 from actors.trace.events import (
     AdminInvoke,
@@ -471,6 +471,8 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             what = f"{body.key}={body.value}"
             self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
         elif type(body) is AdminInvoke:
+            if body.call == DELETE_RECORDS:
+                return NOTHING  # leaders of partitions do that, without a record
             values = {**body.arguments.get("set", {}), **dict.fromkeys(body.arguments.get("delete", ()))}
             state.asked[body.op] = Asked(event.wall, [f"{key}={value}" for key, value in values.items()])
         elif type(body) is IsrPropose:

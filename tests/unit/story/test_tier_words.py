@@ -11,6 +11,7 @@ from actors.trace.events import (
     CtlFault,
     LogLocalStart,
     LogStart,
+    RecordsDelete,
     RequestHandled,
     RpcPark,
     StoreObject,
@@ -67,6 +68,18 @@ def _task(phase: Any, **more: Any) -> TierTask:
         (
             StoreObject("orders-0", "t", "s", "LOG", "deleted", 9),
             "deletes the object LOG of a segment of orders-0",
+        ),
+        (
+            RecordsDelete("orders-0", "begin", "admin-1>broker-1:admin:0.0", 1, -1, 1000, 0, 0, 0, [2]),
+            "carries out the DeleteRecords of admin-1 for orders-0 up to 1,000, while its low watermark is 0",
+        ),
+        (
+            RecordsDelete("orders-0", "end", "admin-1>broker-1:admin:0.0", 1, 5, 5, 7, 0, 0, [2]),
+            "answers the DeleteRecords of admin-1 for orders-0 up to 5, while its low watermark is 7",
+        ),
+        (
+            RecordsDelete("orders-0", "end", "admin-1>broker-1:admin:0.0", 1, 5, 5, 0, 7, 0, [2]),
+            "answers the DeleteRecords of admin-1 for orders-0 with REQUEST_TIMED_OUT",
         ),
         (LogStart("orders-0", 40, "retention-ms", 0), "moves its log start of orders-0 to 40 (retention-ms)"),
         (LogLocalStart("orders-0", 40, "remote", 0), "moves its local log start of orders-0 to 40 (remote)"),

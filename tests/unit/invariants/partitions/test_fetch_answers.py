@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import FetchTold
+from actors.trace.events import FetchTold, LogStart
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 E = KafkaError
@@ -69,6 +69,28 @@ def test_what_was_there_is_not_waited_for() -> None:
         .violations[0]
         .sentence.endswith("wait until its time was over, and then answered it FENCED_LEADER_EPOCH")
     )
+
+
+@pytest.mark.parametrize(
+    ("offset", "moves_on", "status"), [(6, False, "excused"), (6, True, "violated"), (8, False, "violated")]
+)
+def test_what_was_deleted_while_a_consumer_waited(offset: int, moves_on: bool, status: str) -> None:
+    """Shows that a consumer whose position was deleted is told so at the end of its wait, unless the high watermark has
+    moved since; and only if it was: 8 is not."""
+    trace = TraceBuilder()
+    trace.lead(1, 3)
+    trace.append("broker-1", *"abcdefgh", epoch=3)
+    trace.append("broker-1", "i", epoch=3)
+    trace.high_watermark("broker-1", 8, epoch=3)
+    deleted = trace.emit("broker-1", LogStart(TP, 7, "delete-records", 3))
+    if moves_on:
+        trace.high_watermark("broker-1", 9, epoch=3)
+    error = int(E.OFFSET_OUT_OF_RANGE)
+    trace.emit("broker-1", FetchTold(TP, -1, offset, 3, -1, error, True, True, 3, 8, 7, 9))
+    result = trace.result("P26")
+    assert result.status == status
+    assert result.excused == ({"deleted-meanwhile": 1} if status == "excused" else {})
+    assert deleted in result.excuses[0].events if status == "excused" else result.violations
 
 
 def test_who_waits_and_is_answered() -> None:

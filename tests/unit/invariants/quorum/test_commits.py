@@ -395,6 +395,13 @@ def test_what_an_operator_is_told() -> None:
         assert failed.result("Q19").status == "vacuous"
 
 
+def test_what_no_controller_is_asked_for() -> None:
+    """Shows that records may be deleted while the partition changes: that is no change of the metadata log."""
+    trace = TraceBuilder()
+    configured(trace, "delete-records")
+    assert trace.result("Q19").status == "vacuous"
+
+
 def test_an_operator_is_told_of_what_it_asked_for() -> None:
     """Shows that a value which somebody else gives another key at the same time need not be committed for it."""
     for key, violated in (("k", 1), ("another", 0)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import GrpCommit, GrpFetch, ReplyPartition, RpcReply
+from actors.trace.events import GrpCommit, GrpFetch, LogStart, ReplyPartition, RpcReply
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
 
@@ -62,6 +62,15 @@ def test_the_last_stable_offset() -> None:
         trace = ended(kind, committed)
         tells(trace, right + 1)
         assert trace.result("T7").status == "violated"
+
+
+def test_the_last_stable_offset_of_a_log_that_starts_in_an_open_transaction() -> None:
+    """Shows that it is the log start then, and neither where the transaction began nor the high watermark."""
+    for told, status in ((1, "held"), (0, "violated"), (2, "violated")):
+        trace = ended("", 2)
+        trace.emit("broker-1", LogStart(TP, 1, "delete-records", 0))
+        tells(trace, told)
+        assert trace.result("T7").status == status
 
 
 def test_a_reader_beyond_the_last_stable_offset() -> None:

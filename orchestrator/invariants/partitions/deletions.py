@@ -1,0 +1,324 @@
+"""P28: what DeleteRecords deletes, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.client.admin import DELETE_RECORDS
+from actors.config import CONFIG
+from actors.node.spec import node_name, partition_name
+from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
+    CtlFault,
+    LogHw,
+    LogLocalStart,
+    LogStart,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    RecordsDelete,
+    Stamped,
+)
+from chaos.faults.clock import ClockFault
+from chaos.faults.disk import DiskSlowness
+from chaos.faults.kinds import kinds_of
+from chaos.faults.process import NodePause
+from orchestrator.invariants.folds.bounds import SLACK_US
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
+
+HIGH_WATERMARK = -1
+FETCH = "Fetch"
+TELLS_LOG_START = 5
+"""Version of Fetch from which on leaders say in their answers where their logs start."""
+CHECKPOINT = "log.flush.start.offset.checkpoint.interval.ms"
+FIRST_CHECKPOINT = "log.initial.task.delay.ms"
+HINDERING = kinds_of(NodePause, ClockFault, DiskSlowness)
+"""Faults that keep a node from its timers, or a file from the disk; a busy machine is told as a pause."""
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """An operator asked for it: up to ``offset``, -1 the high watermark."""
+
+    offset: int
+    by: Witness
+
+
+class Start(msgspec.Struct):
+    """Where the log of one broker starts. starts, at_us: since when, in this life. reached: the highest in a life
+    before. up_us: when this one began. kept: what the next one must know; ``kept_by``: the event since when.
+    moved: where a request has just moved it, -1 nowhere; untold: no high watermark of this leader is newer than that.
+    due: where it must start since its leader has said so, -1 nowhere. hindered_us: when its clock, or its disk, was
+    right again, as far as faults tell; hindered: faults in force that see to the opposite."""
+
+    starts: list[int] = msgspec.field(default_factory=lambda: [0])
+    at_us: list[int] = msgspec.field(default_factory=lambda: [0])
+    by: list[Witness | None] = msgspec.field(default_factory=lambda: [None])
+    reached: int = 0
+    up_us: int = 0
+    kept: int = 0
+    kept_by: Witness | None = None
+    moved: int = -1
+    untold: bool = False
+    due: int = -1
+    hindered_us: int = -1
+    hindered: set[str] = set()
+
+    @property
+    def now(self) -> int:
+        """Where it begins."""
+        return self.starts[-1]
+
+    def begin(self, start: int, event: Stamped) -> None:
+        """It begins there from now on."""
+        self.starts.append(start)
+        self.at_us.append(event.wall)
+        self.by.append(witness(event))
+        if len(self.starts) > CHANGES_REMEMBERED:
+            del self.starts[1], self.at_us[1], self.by[1]
+
+    def cut(self, end: int) -> None:
+        """It ends there, and begins there if it began later."""
+        self.due = -1
+        self.starts = [min(each, end) for each in self.starts]
+
+    def restart(self, event: Stamped) -> None:
+        """Another life begins, with what the disk has."""
+        self.reached = max(self.reached, *self.starts)
+        self.starts, self.at_us, self.by, self.up_us = [0], [event.wall], [None], event.wall
+        self.moved, self.untold, self.due = -1, False, -1
+
+    def keep(self, before_us: int) -> None:
+        """Its process ends: what was so before that is on its disk."""
+        self.kept, self.kept_by = 0, None
+        for start, at_us, by in zip(self.starts, self.at_us, self.by, strict=True):
+            if at_us <= before_us and start >= self.kept:
+                self.kept, self.kept_by = start, by
+
+
+class Deletions(State):
+    """asks: the newest ones; open: operation -> what was asked. logs: by broker. replicas: ids. tells: whether leaders
+    tell followers of log starts; told: leader epoch -> the first high watermark after its leader moved the log start,
+    and that. interval_us, first_us: node -> how often it checkpoints log starts, and how long after its start, "" all
+    others."""
+
+    asks: list[Ask] = []
+    open: dict[str, Ask] = {}
+    logs: dict[str, Start] = {}
+    replicas: list[int] = []
+    tells: bool = True
+    told: dict[int, tuple[int, int]] = {}
+    known: KnownBrokers = msgspec.field(default_factory=KnownBrokers)
+    interval_us: dict[str, int] = {}
+    first_us: dict[str, int] = {}
+
+    def log(self, node: str) -> Start:
+        """Of a broker."""
+        return self.logs.setdefault(node, Start())
+
+
+class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
+    """Who deletes records by request, for space or because they must not be read any more, relies on the answer: what
+    is below it is gone everywhere, and what is not below the offset that was asked for is still there.
+
+    Example: an operator asks broker-1 to delete orders-0 up to 40. Broker-1 answers with a low watermark of 40, while
+    the log of broker-2, which is alive, starts at 0; broker-1 dies, broker-2 leads, and the records are back.
+
+    Where logs begin is known from the trace of each broker, not from what the leader says.
+    """
+
+    id = "P28"
+    title = "DeleteRecords deletes what was asked for and no more, and its low watermark is true of all live replicas"
+    source = "KIP-107; Kafka's Partition.lowWatermarkIfLeader, LogManager.checkpointLogStartOffsets"
+    tested_when = (
+        "a leader has moved its log start as a request asks, or answers one; a broker is back whose log start was due "
+        "in its checkpoint; or a follower has heard of a newer high watermark, and then of another one"
+    )
+    route = PARTITION
+    types = (LogStart, LogLocalStart, LogTrunc, LogHw, PartAssume, PartChange, RecordsDelete)
+    exemptions = {
+        "restarted": "The replica began there in a life before, and its disk did not know of it yet: log starts are "
+        "checkpointed every log.flush.start.offset.checkpoint.interval.ms."
+    }
+    unseen = (
+        "how much less than the high watermark -1 deletes: P22 judges that it is not more",
+        "replicas that were fenced, as far as the leader knew: they hear of it when they fetch again",
+        "how long an answer takes: X2 and L7 judge that there is one",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*FOLLOWED, AdminInvoke, AdminReturn, NodeDown, CtlFault)
+
+    def initial(self, key: str, profile: Profile) -> Deletions:
+        def own_us(name: str) -> dict[str, int]:
+            default_ms = int(profile.setting(name, "", CONFIG[name].default))
+            own = {node: int(profile.setting(name, node, default_ms)) for node in profile.nodes}
+            return {node: 1000 * ms for node, ms in {"": default_ms, **own}.items()}
+
+        versions = [profile.newest_version(node, FETCH, TELLS_LOG_START) for node in ("", *profile.nodes)]
+        tells = min(versions) >= TELLS_LOG_START
+        return Deletions(key, tells=tells, interval_us=own_us(CHECKPOINT), first_us=own_us(FIRST_CHECKPOINT))
+
+    # ---- what concerns every partition -------------------------------------------------------------------
+
+    def hear(self, state: Deletions, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is AdminInvoke:
+            if body.call == DELETE_RECORDS and partition_name(state.key) in body.arguments.get("offsets", {}):
+                ask = state.open[body.op] = Ask(body.arguments["offsets"][partition_name(state.key)], witness(event))
+                state.asks = [*state.asks, ask][-CHANGES_REMEMBERED:]
+            return NOTHING
+        if kind is AdminReturn:
+            return self._returned(state, event, body)
+        if kind is CtlFault:
+            self._hinder(state, event, body)
+            return NOTHING
+        if kind is NodeDown:
+            self._end(state, event, body)
+            return NOTHING
+        state.known.apply(event)
+        if kind is NodeUp and event.node in state.logs:
+            state.log(event.node).restart(event)
+        return NOTHING
+
+    @staticmethod
+    def _hinder(state: Deletions, event: Stamped, body: CtlFault) -> None:
+        for node in body.targets if body.kind in HINDERING else ():
+            log = state.log(node)
+            log.hindered_us = event.wall
+            if body.phase == "start":
+                log.hindered.add(body.fault)
+            else:
+                log.hindered.discard(body.fault)
+
+    @staticmethod
+    def _end(state: Deletions, event: Stamped, body: NodeDown) -> None:
+        """A process ends: a log start is on its disk once it was due in the checkpoint, or in any case if it ended in
+        good order. With a log that has lost records nobody knows."""
+        log = state.logs.get(event.node)
+        if log is None:
+            return
+        node = event.node if event.node in state.interval_us else ""
+        due_us = event.wall - state.interval_us[node] - SLACK_US
+        if state.key in body.lost or (body.mode == "lossy" and not body.lost):
+            due_us = -1
+        elif body.mode == "clean":
+            due_us = event.wall
+        elif log.up_us + state.first_us[node] > due_us or log.hindered or log.hindered_us >= log.up_us:
+            due_us = -1
+        log.keep(due_us)
+
+    def _returned(self, state: Deletions, event: Stamped, body: AdminReturn) -> Emissions:
+        ask, begins = state.open.pop(body.op, None), body.low_watermarks.get(partition_name(state.key))
+        if ask is None or begins is None:
+            return NOTHING
+        state.tested += 1
+        sentence = f"{event.node} was told that {state.key} starts at {begins:,}"
+        if begins < ask.offset:
+            return self.violated(state.key, f"{sentence}, and had asked for {ask.offset:,}", ask.by, event)
+        return NOTHING
+
+    # ---- of this partition -------------------------------------------------------------------------------
+
+    def step(self, state: Deletions, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is PartChange:
+            state.replicas = body.replicas
+            return NOTHING
+        if kind is LogHw and not state.asks:
+            return NOTHING
+        log = state.log(event.node)
+        if kind is LogHw:
+            return self._committed(state, event, body, log)
+        if kind is LogStart:
+            log.moved = body.new if body.reason == DELETE_RECORDS else -1
+            log.begin(body.new, event)
+            log.untold = log.untold or log.moved >= 0
+        elif kind is LogLocalStart:
+            log.begin(body.log_start, event)
+        elif kind is LogTrunc:
+            log.cut(body.to)
+        elif kind is PartAssume:
+            return self._back(state, event, log)
+        elif body.phase == "begin":
+            return self._begun(state, event, body, log)
+        elif not body.error:
+            return self._answered(state, event, body)
+        return NOTHING
+
+    def _committed(self, state: Deletions, event: Stamped, body: LogHw, log: Start) -> Emissions:
+        """A high watermark moves. A follower hears of it in the answer that tells it where its leader's log starts: of
+        one that is newer than a deletion, in an answer that is newer, too."""
+        if body.role == "leader":
+            if log.untold:
+                log.untold = False
+                state.told[body.leader_epoch] = (body.new, log.now)
+                forget_least(state.told, CHANGES_REMEMBERED)
+            return NOTHING
+        due, log.due = log.due, -1
+        newer, start = state.told.get(body.leader_epoch, (-1, -1))
+        if state.tells and 0 <= newer <= body.new:
+            log.due = start
+        if due < 0:
+            return NOTHING
+        state.tested += 1
+        if log.now >= due:
+            return NOTHING
+        sentence = (
+            f"{event.node} starts its log of {state.key} at {log.now:,}, after its leader has said that it starts"
+        )
+        return self.violated(state.key, f"{sentence} at {due:,}", log.by[-1], event)
+
+    def _back(self, state: Deletions, event: Stamped, log: Start) -> Emissions:
+        """A broker takes up the partition, perhaps for the first time in this life."""
+        kept, log.kept = log.kept, 0
+        if not kept:
+            return NOTHING
+        state.tested += 1
+        if log.now >= kept:
+            return NOTHING
+        sentence = f"after a restart {event.node} started its log of {state.key} at {log.now:,}, and {kept:,} was due"
+        return self.violated(state.key, f"{sentence} in its checkpoint", log.kept_by, event)
+
+    def _begun(self, state: Deletions, event: Stamped, body: RecordsDelete, log: Start) -> Emissions:
+        state.tested += 1
+        moved, log.moved = log.moved, -1
+        sentence = f"{event.node} deleted the records of {state.key} up to {body.offset:,}"
+        asked = [ask for ask in state.asks if ask.offset == body.asked]
+        if not asked:
+            return self.violated(state.key, f"{sentence}, for which no operator has asked", event)
+        if body.asked not in (HIGH_WATERMARK, body.offset):
+            return self.violated(state.key, f"{sentence}, and was asked for {body.asked:,}", asked[-1].by, event)
+        if moved > body.offset or log.now < body.offset:
+            return self.violated(state.key, f"{sentence}, and its log starts at {log.now:,}", asked[-1].by, event)
+        return NOTHING
+
+    def _answered(self, state: Deletions, event: Stamped, body: RecordsDelete) -> Emissions:
+        """No error: the low watermark is as high as was asked, and that of all who are alive."""
+        state.tested += 1
+        begins = body.low_watermark
+        sentence = f"{event.node} told of a low watermark of {begins:,} of {state.key}, asked for {body.offset:,}"
+        if begins < body.offset:
+            return self.violated(state.key, sentence, event)
+        found: list[Any] = []
+        for replica in state.replicas:
+            node = node_name(replica)
+            log, life = state.log(node), state.known.known_to(event.node, replica)
+            if log.now >= begins or (node != event.node and (life is None or life.fenced)):
+                continue
+            why = f"{sentence}, while the log of {node}, which is alive, started at {log.now:,}"
+            if log.reached >= begins and node != event.node:
+                found += self.excused("restarted", state.key, why, log.by[-1], event)
+            else:
+                found += self.violated(state.key, why, log.by[-1], event)
+        return found

@@ -1,0 +1,329 @@
+"""P28: what DeleteRecords deletes, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.node.errors import KafkaError
+from actors.node.spec import node_name
+from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
+    BrokerReg,
+    CtlFault,
+    LogHw,
+    LogLocalStart,
+    LogStart,
+    LogTrunc,
+    MetaImage,
+    PartAssume,
+    PartChange,
+    RecordsDelete,
+    RunMeta,
+)
+from orchestrator.invariants.folds.conclusion import InvariantResult
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+CONTROLLER = "controller-1"
+SECOND = 1_000_000
+LEADER, ALIVE, OTHER = "broker-1", "broker-2", "broker-3"
+
+
+class Deleting(TraceBuilder):
+    """Three brokers, of which broker-1 leads and knows that broker-2 is alive, and broker-3 is fenced."""
+
+    def __init__(self, **config: int) -> None:
+        super().__init__(config=config)
+        self.role(CONTROLLER, 1, "leader", 101)
+        for broker in (1, 2, 3):
+            self.up(node_name(broker))
+            self.emit(CONTROLLER, BrokerReg(broker, 10 + broker, "i", broker == 3, False, False, broker))
+        self.changes()
+        self.emit(LEADER, MetaImage(9))
+
+    def changes(self, isr: tuple[int, ...] = (1, 2), leader: int = 1) -> None:
+        change = PartChange(TP, 5, 1, leader, 0, 0, list(isr), [1, 2, 3], "create")
+        self.emit(CONTROLLER, change)
+
+    def later(self, us: int) -> None:
+        """Time passes."""
+        self.wall += us
+
+    def starts(self, node: str, new: int, reason: Any = "leader") -> str:
+        return self.emit(node, LogStart(TP, new, reason, -1))
+
+    def asks(self, offset: int, op: str = "a/0/1") -> str:
+        return self.emit("admin-1", AdminInvoke(op, "delete-records", {"offsets": {TP: offset, "bills-0": 900}}))
+
+    def told(self, low_watermark: int, op: str = "a/0/1") -> str:
+        results = {TP: "NONE"}
+        return self.emit("admin-1", AdminReturn(op, "ok", 0, "delete-records", results, {TP: low_watermark}))
+
+    def deletes(self, asked: int, offset: int, phase: Any = "begin", **told: Any) -> str:
+        values = {"low_watermark": -1, "error": 0, **told}
+        low_watermark, error = values["low_watermark"], values["error"]
+        body = RecordsDelete(TP, phase, "c", 1, asked, offset, low_watermark, error, 0, [2])
+        return self.emit(LEADER, body)
+
+    def moved(self, offset: int = 5) -> None:
+        """What was asked for is done at the leader."""
+        self.asks(offset)
+        self.starts(LEADER, offset, "delete-records")
+        self.deletes(offset, offset)
+
+    def back(self, node: str, start: int = 0) -> str:
+        """A broker is there again, with its log as its disk has it."""
+        self.up(node)
+        if start:
+            self.starts(node, start, "load")
+        return self.emit(node, PartAssume(TP, "follower", 1, 0, 0, 20, -1, 20, 9))
+
+    @property
+    def p28(self) -> InvariantResult:
+        return self.result("P28")
+
+    @property
+    def sentences(self) -> list[str]:
+        return [finding.sentence for finding in self.p28.violations]
+
+
+def test_a_deletion_from_the_request_to_the_answer() -> None:
+    """Shows that the deletion, the answer of the broker and that to the operator each test it; a refusal does not."""
+    trace = Deleting()
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.deletes(5, 5, "end", low_watermark=5)
+    trace.told(5)
+    trace.deletes(90, -1, "end", error=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert (trace.p28.status, trace.p28.tested) == ("held", 3)
+
+
+def test_what_nobody_asked_for_is_not_deleted() -> None:
+    """Shows that the offset must be one that an operator has named for this partition, or the high watermark if one
+    has named that; which may be below where the log starts already."""
+    trace = Deleting()
+    trace.asks(5)
+    trace.starts(LEADER, 7, "delete-records")
+    trace.deletes(7, 7)
+    assert trace.sentences == ["broker-1 deleted the records of orders-0 up to 7, for which no operator has asked"]
+    trace = Deleting()
+    trace.asks(-1)
+    trace.starts(LEADER, 7, "delete-records")
+    trace.deletes(-1, 7)
+    trace.asks(3, "a/0/2")
+    trace.deletes(3, 3)
+    assert trace.p28.status == "held"
+
+
+@pytest.mark.parametrize(
+    ("offset", "start", "says"),
+    [
+        (6, 6, "deleted the records of orders-0 up to 6, and was asked for 5"),
+        (5, 6, "deleted the records of orders-0 up to 5, and its log starts at 6"),
+        (5, 0, "deleted the records of orders-0 up to 5, and its log starts at 0"),
+    ],
+)
+def test_no_more_and_no_less_is_deleted(offset: int, start: int, says: str) -> None:
+    """Shows that the log must start where it was asked for, neither before nor behind."""
+    trace = Deleting()
+    asked = trace.asks(5)
+    if start:
+        trace.starts(LEADER, start, "delete-records")
+    event = trace.deletes(5, offset)
+    (finding,) = trace.p28.violations
+    assert finding.sentence == f"broker-1 {says}"
+    assert finding.events == [asked, event]
+
+
+def test_an_answer_before_all_who_are_alive_have_followed() -> None:
+    """Shows that the leader's knowledge decides who is alive: broker-2 must start there, broker-3 is fenced."""
+    trace = Deleting()
+    trace.moved()
+    event = trace.deletes(5, 5, "end", low_watermark=5)
+    (finding,) = trace.p28.violations
+    why = "while the log of broker-2, which is alive, started at 0"
+    assert finding.sentence == f"broker-1 told of a low watermark of 5 of orders-0, asked for 5, {why}"
+    assert event in finding.events
+    trace = Deleting()
+    trace.emit(CONTROLLER, BrokerReg(3, 20, "i", False, False, False, 7))
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert "broker-3, which is alive, started at 0" in trace.sentences[0]
+
+
+def test_who_is_alive_unknown_to_the_leader() -> None:
+    """Shows that a broker counts once the leader has applied what the controller wrote of it."""
+    trace = Deleting()
+    trace.emit(CONTROLLER, BrokerReg(3, 20, "i", False, False, False, 12))
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert trace.p28.status == "held"
+
+
+def test_a_low_watermark_below_what_was_asked_for() -> None:
+    """Shows it of the broker's answer, and of what the operator was told."""
+    trace = Deleting()
+    trace.moved()
+    trace.starts(ALIVE, 4)
+    trace.deletes(5, 5, "end", low_watermark=4)
+    assert trace.sentences == ["broker-1 told of a low watermark of 4 of orders-0, asked for 5"]
+    trace = Deleting()
+    trace.asks(5)
+    trace.told(4)
+    assert trace.sentences == ["admin-1 was told that orders-0 starts at 4, and had asked for 5"]
+
+
+def test_a_replica_that_was_restarted_since() -> None:
+    """Shows that a replica which started there in a life before is excused, and one that only says so is not."""
+    trace = Deleting()
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.down(ALIVE)
+    trace.back(ALIVE, 2)
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert (trace.p28.status, trace.p28.excused) == ("excused", {"restarted": 1})
+    trace = Deleting()
+    trace.moved()
+    trace.starts(ALIVE, 4)
+    trace.down(ALIVE)
+    trace.back(ALIVE, 2)
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert trace.p28.status == "violated"
+
+
+def test_a_replica_that_was_cut() -> None:
+    """Shows that a log which was cut below its start starts there, and that no earlier start excuses that."""
+    trace = Deleting()
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.emit(ALIVE, LogTrunc(TP, 9, 3, "diverge", 0))
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert "broker-2, which is alive, started at 3" in trace.sentences[0]
+
+
+def test_a_replica_that_starts_behind_a_copy() -> None:
+    """Shows that the log start counts, not where a broker's own part of a tiered log starts."""
+    trace = Deleting()
+    trace.moved()
+    trace.emit(ALIVE, LogLocalStart(TP, 8, "remote", 2))
+    trace.deletes(5, 5, "end", low_watermark=5)
+    assert "broker-2, which is alive, started at 2" in trace.sentences[0]
+
+
+INTERVALS = {"log.flush.start.offset.checkpoint.interval.ms": 1000, "log.initial.task.delay.ms": 0}
+
+
+def restarted(after_us: int, start: int = 0, mode: Any = "crash", **down: Any) -> Deleting:
+    """broker-2 ends so long after its log has started at 5, and comes back with another start."""
+    trace = Deleting(**INTERVALS)
+    trace.moved()
+    trace.later(SECOND)
+    trace.starts(ALIVE, 5)
+    trace.later(after_us)
+    trace.down(ALIVE, mode, **down)
+    trace.back(ALIVE, start)
+    return trace
+
+
+def test_a_log_start_that_was_due_in_the_checkpoint() -> None:
+    """Shows that one interval after it moved, and with two seconds to spare, it must be on the disk; and when the
+    process has ended in good order."""
+    trace = restarted(4 * SECOND)
+    assert trace.sentences == [
+        "after a restart broker-2 started its log of orders-0 at 0, and 5 was due in its checkpoint"
+    ]
+    assert restarted(4 * SECOND, 5).p28.tested == restarted(2 * SECOND).p28.tested + 1
+    assert [restarted(us, start).p28.status for us, start in ((4 * SECOND, 5), (2 * SECOND, 0))] == ["held", "held"]
+    assert restarted(1000, mode="clean").p28.status == "violated"
+
+
+def test_a_disk_that_lost_the_log() -> None:
+    """Shows that nobody knows where a log starts that has lost records, or whose disk was wiped."""
+    assert restarted(4 * SECOND, mode="lossy", lost={TP: 3}).p28.status == "held"
+    assert restarted(4 * SECOND, mode="lossy").p28.status == "held"
+    assert restarted(4 * SECOND, mode="lossy", lost={"bills-0": 3}).p28.status == "violated"
+
+
+@pytest.mark.parametrize(("kind", "status"), [("pause", "held"), ("slow-disk", "held"), ("delay", "violated")])
+def test_a_broker_that_was_kept_from_its_timers(kind: str, status: str) -> None:
+    """Shows that a fault which may have kept it from writing its checkpoint leaves the question open."""
+    trace = Deleting(**INTERVALS)
+    trace.moved()
+    trace.starts(ALIVE, 5)
+    trace.emit("driver", CtlFault("f1", kind, "start", [ALIVE], {}))
+    trace.later(SECOND)
+    trace.emit("driver", CtlFault("f1", kind, "stop", [ALIVE], {}))
+    trace.later(5 * SECOND)
+    trace.down(ALIVE)
+    trace.back(ALIVE)
+    assert trace.p28.status == status
+
+
+def follows(trace: Deleting, new: int, leader_epoch: int = 0) -> str:
+    """broker-2 takes over a high watermark of its leader."""
+    return trace.emit(ALIVE, LogHw(TP, "follower", leader_epoch, new, 20, 0))
+
+
+def test_a_follower_adopts_its_leaders_log_start() -> None:
+    """Shows that a follower which knows a high watermark from after the deletion knows of that, too: it is judged when
+    its high watermark moves again."""
+    trace = Deleting()
+    trace.moved()
+    before = trace.p28.tested
+    trace.emit(LEADER, LogHw(TP, "leader", 0, 8, 20, 5))
+    trace.emit(LEADER, LogHw(TP, "leader", 0, 9, 20, 5))
+    follows(trace, 8)
+    assert trace.p28.tested == before
+    event = follows(trace, 9)
+    (finding,) = trace.p28.violations
+    assert finding.sentence == (
+        "broker-2 starts its log of orders-0 at 0, after its leader has said that it starts at 5"
+    )
+    assert event in finding.events
+
+
+@pytest.mark.parametrize(("high_watermark", "leader_epoch"), [(7, 0), (8, 1)])
+def test_a_follower_that_need_not_have_heard_of_it(high_watermark: int, leader_epoch: int) -> None:
+    """Shows that an older high watermark says nothing, nor does that of another leader epoch."""
+    trace = Deleting()
+    trace.moved()
+    trace.emit(LEADER, LogHw(TP, "leader", 0, 8, 20, 5))
+    follows(trace, high_watermark, leader_epoch)
+    follows(trace, 12, leader_epoch)
+    assert trace.p28.status == "held"
+
+
+def test_a_follower_that_has_adopted_it_and_one_that_was_cut_or_restarted() -> None:
+    """Shows that it is held by one that starts there, and that nothing is due of another log than that which heard."""
+    for number in range(3):
+        trace = Deleting()
+        trace.moved()
+        trace.emit(LEADER, LogHw(TP, "leader", 0, 8, 20, 5))
+        follows(trace, 8)
+        if number == 0:
+            trace.starts(ALIVE, 5)
+        elif number == 1:
+            trace.emit(ALIVE, LogTrunc(TP, 20, 12, "diverge", 0))
+        else:
+            trace.down(ALIVE)
+            trace.up(ALIVE)
+        follows(trace, 9)
+        assert trace.p28.status == "held"
+
+
+def test_leaders_that_tell_nobody_where_logs_start() -> None:
+    """Shows that nothing is due where brokers speak versions of Fetch without log starts."""
+    trace = Deleting()
+    trace.events[0] = msgspec.structs.replace(
+        trace.events[0], body=RunMeta("s", "v", "sim", 1, [], {"versions": {"Fetch": [4, 4]}})
+    )
+    trace.moved()
+    trace.emit(LEADER, LogHw(TP, "leader", 0, 8, 20, 5))
+    follows(trace, 8)
+    follows(trace, 9)
+    assert trace.p28.status == "held"
