@@ -27,18 +27,26 @@ setup: java $(GENERATED) ## a virtual environment in .venv with Krift and its to
 proto: $(GENERATED) ## generate krift from proto/ and orchestrator/api
 	@:
 
-lint: $(GENERATED) ## format, lint, types, layers and wire
+lint: quick types ## format, lint, types, layers and wire
+	@:
+
+.PHONY: quick types
+quick: $(GENERATED)
 	@echo "ruff"; $(BIN)/ruff check --quiet .; $(BIN)/ruff format --quiet --check . || { echo "not formatted: run $(BIN)/ruff format ." >&2; exit 1; }
-	@echo "mypy"; $(BIN)/mypy --no-error-summary; $(BIN)/mypy --no-error-summary -p krift
 	@echo "import-linter"; $(BIN)/lint-imports --no-logo > .venv/lint-imports.log || { cat .venv/lint-imports.log; exit 1; }
 	@echo "buf"; $(BIN)/buf lint proto
 	@echo "codespell"; git ls-files -z | xargs -0 $(BIN)/codespell
 
-# First the tests that need neither Ray nor Spark; then the others, file by file, each of the two workers with at most one Ray
-# cluster and one JVM at a time. A third would leave live nodes too little time. pytest says 5 where PYTEST_ARGS
-# leaves no test to run.
-test: java lint ## everything that a change must pass
-	@alone=0; $(BIN)/pytest -n 2 -m "not ray and not spark" $(PYTEST_ARGS) || alone=$$?; \
+types: $(GENERATED)
+	@echo "mypy"; $(BIN)/mypy --no-error-summary; $(BIN)/mypy --no-error-summary -p krift
+
+# First the tests that need neither Ray nor Spark, and beside them mypy, which has one process; then the others, file by
+# file, each of the two workers with at most one Ray cluster and one JVM at a time. A third would leave live nodes too
+# little time. pytest says 5 where PYTEST_ARGS leaves no test to run.
+test: java quick ## everything that a change must pass
+	@$(MAKE) types > .venv/types.log 2>&1 & types=$$!; trap 'kill $$types 2> /dev/null || true' EXIT; \
+	alone=0; $(BIN)/pytest -n 2 -m "not ray and not spark" $(PYTEST_ARGS) || alone=$$?; \
+	typed=0; wait $$types || typed=$$?; cat .venv/types.log; [ $$typed -eq 0 ] || exit $$typed; \
 	[ $$alone -eq 0 ] || [ $$alone -eq 5 ] || exit $$alone; \
 	cluster=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || cluster=$$?; \
 	[ $$cluster -eq 0 ] || { [ $$cluster -eq 5 ] && [ $$alone -eq 0 ]; }
