@@ -188,7 +188,7 @@ def conclusion(verdict: Verdict) -> list[str]:
         seen = [f"{name} ({'seen' if was else 'NEVER SEEN'})" for name, was in verdict.must_happen.items()]
         lines.append(f"must happen {', '.join(seen)}")
     if verdict.asked:
-        told = [f"{name} ({'told so' if was else 'NOT SO'})" for name, was in verdict.asked.items()]
+        told = [f"{name} ({'as expected' if was else 'NOT AS EXPECTED'})" for name, was in verdict.asked.items()]
         lines.append(f"answers     {', '.join(told)}")
     if verdict.defects:
         lines.append(f"defects     {', '.join(verdict.defects)}, planted on purpose")

@@ -155,23 +155,25 @@ def _markers(body: TxnMarkers) -> str:
 
 def _verified(body: TxnVerify) -> str:
     asked = f"asks the coordinator {'to add' if body.adds else 'for'} {body.tp} in the transaction of"
-    told = error_name(body.error) if body.error else "it is in it"
+    told = error_name(body.error) if body.error else "it is in the transaction"
     return f"{asked} {body.transactional_id} ({_producer(body)}): {told}"
 
 
 def _commit_returned(body: CommitReturn) -> str:
     if body.outcome != "ok":
         return f"learns that its commit for group {body.group} ended with {error_name(body.error)} ({body.outcome})"
-    return f"is told that its commit for group {body.group} is done: {_offsets(body.offsets)}"
+    return f"gets the confirmation of its commit for group {body.group}: {_offsets(body.offsets)}"
 
 
 def _ended(body: EndReturn) -> str:
     what = f"its {'commit' if body.commit else 'abort'} of {body.transactional_id}'s transaction ({_producer(body)})"
-    return f"is told that {what} is done" if body.outcome == "ok" else f"learns that {what}: {error_name(body.error)}"
+    return f"gets {'the confirmation of' if body.outcome == 'ok' else f'{error_name(body.error)} for'} {what}"
 
 
 def _moved(body: ConsPos) -> str:
-    why = {"committed": "as its group has committed", "reset": "by auto.offset.reset"}.get(body.reason, body.reason)
+    why = {"committed": "the committed position of its group", "reset": "by auto.offset.reset"}.get(
+        body.reason, body.reason
+    )
     return f"goes from {body.old:,} to {body.new:,} in {body.tp} ({why})"
 
 
@@ -184,7 +186,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     ConsPos: _moved,
     CommitInvoke: lambda body: f"commits {_offsets(body.offsets)} for group {body.group}",
     CommitReturn: _commit_returned,
-    CommittedReturn: lambda body: f"is told what group {body.group} has committed: {_offsets(body.offsets) or 'none'}",
+    CommittedReturn: lambda body: f"gets the positions of group {body.group}: {_offsets(body.offsets) or 'none'}",
     TxnState: _state,
     TxnLoad: _transactions_loaded,
     TxnMarkers: _markers,

@@ -148,14 +148,14 @@ PROOFS: dict[str, Proof] = {
     "retention-within-segment": Proof("retention", r"moved the log start of \w+-\d to \d+, which is inside a segment"),
     "anew-keeps-watermark": Proof("retention", r"which it had restarted at \d+, with a high watermark of \d+"),
     "deletes-to-log-end": Proof("deletions", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"),
-    "deletes-whole-batches": Proof("deletions", r"deleted the records of orders-0 up to \d+, and was asked for 33"),
-    "deletion-awaits-nobody": Proof("deletions", r"while the log of broker-\d, which is alive, started at \d+"),
-    "follower-tells-end-for-start": Proof("deletions", r"while the log of broker-\d, which is alive, started at \d+"),
+    "deletes-whole-batches": Proof("deletions", r"deleted the records of orders-0 up to \d+, but was asked for 33"),
+    "deletion-awaits-nobody": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
+    "follower-tells-end-for-start": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-keeps-log-start": Proof(
-        "deletions", r"broker-\d starts its log of \w+-\d at 0, after its leader has said that it starts at 33"
+        "deletions", r"broker-\d has log start 0 of \w+-\d, but its leader's answers had log start 33"
     ),
     "log-starts-uncheckpointed": Proof(
-        "deletions", r"after a restart broker-2 started its log of orders-0 at 0, and \d+ was due"
+        "deletions", r"after a restart broker-2 has log start 0 of orders-0, but \d+ had to be in its checkpoint"
     ),
     "start-out-of-range": Proof("retention", r"called (\d+) out of range, but its log starts at \1 and ends at"),
     "copies-uncommitted": Proof("tiers", r"copies offsets \d+ to \d+ of orders-0, but its high watermark is \d+"),

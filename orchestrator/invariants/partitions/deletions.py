@@ -1,4 +1,4 @@
-"""P28: what DeleteRecords deletes, and what it answers."""
+"""P28: the records that DeleteRecords deletes, and its answers."""
 
 from __future__ import annotations
 
@@ -125,32 +125,35 @@ class Deletions(State):
 
 
 class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
-    """Who deletes records by request, for space or because they must not be read any more, relies on the answer: what
-    is below it is gone everywhere, and what is not below the offset that was asked for is still there.
+    """An operator deletes records to save space, or because nobody may read them any more. The operator relies on the
+    answer: all records below the low watermark are deleted on all replicas, and all records from the requested offset
+    on are kept.
 
     Example: an operator asks broker-1 to delete orders-0 up to 40. Broker-1 answers with a low watermark of 40, while
     the log of broker-2, which is alive, starts at 0; broker-1 dies, broker-2 leads, and the records are back.
 
-    Where logs begin is known from the trace of each broker, not from what the leader says.
+    The check takes log starts from the trace of each broker, not from the leader's answer.
     """
 
     id = "P28"
-    title = "DeleteRecords deletes what was asked for and no more, and its low watermark is true of all live replicas"
+    title = (
+        "DeleteRecords deletes the requested records and no others, and its low watermark holds for all live replicas"
+    )
     source = "KIP-107; Kafka's Partition.lowWatermarkIfLeader, LogManager.checkpointLogStartOffsets"
     tested_when = (
-        "a leader has moved its log start as a request asks, or answers one; a broker is back whose log start was due "
-        "in its checkpoint; or a follower has heard of a newer high watermark, and then of another one"
+        "a leader moves its log start for a request, or answers a request; a broker restarts whose log start had to "
+        "be in its checkpoint; or a follower learns of two newer high watermarks of a leader that moved its log start"
     )
     route = PARTITION
     types = (LogStart, LogLocalStart, LogTrunc, LogHw, PartAssume, PartChange, RecordsDelete)
     exemptions = {
-        "restarted": "The replica began there in a life before, and its disk did not know of it yet: log starts are "
-        "checkpointed every log.flush.start.offset.checkpoint.interval.ms."
+        "restarted": "The replica had that log start before its restart, but not yet in its checkpoint, which is "
+        "written every log.flush.start.offset.checkpoint.interval.ms."
     }
     unseen = (
-        "how much less than the high watermark -1 deletes: P22 judges that it is not more",
-        "replicas that were fenced, as far as the leader knew: they hear of it when they fetch again",
-        "how long an answer takes: X2 and L7 judge that there is one",
+        "a request for offset -1 that deletes less than up to the high watermark: P22 judges that it deletes no more",
+        "replicas that were fenced, as far as the leader knew: they learn the log start when they fetch again",
+        "the time that an answer takes: X2 and L7 judge that there is an answer",
     )
 
     @property
@@ -222,9 +225,9 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         if ask is None or begins is None:
             return NOTHING
         state.tested += 1
-        sentence = f"{event.node} was told that {state.key} starts at {begins:,}"
+        sentence = f"{event.node} got low watermark {begins:,} of {state.key}"
         if begins < ask.offset:
-            return self.violated(state.key, f"{sentence}, and had asked for {ask.offset:,}", ask.by, event)
+            return self.violated(state.key, f"{sentence}, but had asked for {ask.offset:,}", ask.by, event)
         return NOTHING
 
     # ---- of this partition -------------------------------------------------------------------------------
@@ -274,10 +277,8 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         state.tested += 1
         if log.now >= due:
             return NOTHING
-        sentence = (
-            f"{event.node} starts its log of {state.key} at {log.now:,}, after its leader has said that it starts"
-        )
-        return self.violated(state.key, f"{sentence} at {due:,}", log.by[-1], event)
+        sentence = f"{event.node} has log start {log.now:,} of {state.key}, but its leader's answers had log start"
+        return self.violated(state.key, f"{sentence} {due:,}", log.by[-1], event)
 
     def _back(self, state: Deletions, event: Stamped, log: Start) -> Emissions:
         """A broker takes up the partition, perhaps for the first time in this life."""
@@ -287,7 +288,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         state.tested += 1
         if log.now >= kept:
             return NOTHING
-        sentence = f"after a restart {event.node} started its log of {state.key} at {log.now:,}, and {kept:,} was due"
+        sentence = f"after a restart {event.node} has log start {log.now:,} of {state.key}, but {kept:,} had to be"
         return self.violated(state.key, f"{sentence} in its checkpoint", log.kept_by, event)
 
     def _begun(self, state: Deletions, event: Stamped, body: RecordsDelete, log: Start) -> Emissions:
@@ -296,18 +297,20 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         sentence = f"{event.node} deleted the records of {state.key} up to {body.offset:,}"
         asked = [ask for ask in state.asks if ask.offset == body.asked]
         if not asked:
-            return self.violated(state.key, f"{sentence}, for which no operator has asked", event)
+            return self.violated(state.key, f"{sentence}, but no operator asked for that", event)
         if body.asked not in (HIGH_WATERMARK, body.offset):
-            return self.violated(state.key, f"{sentence}, and was asked for {body.asked:,}", asked[-1].by, event)
+            return self.violated(state.key, f"{sentence}, but was asked for {body.asked:,}", asked[-1].by, event)
         if moved > body.offset or log.now < body.offset:
-            return self.violated(state.key, f"{sentence}, and its log starts at {log.now:,}", asked[-1].by, event)
+            return self.violated(state.key, f"{sentence}, but its log starts at {log.now:,}", asked[-1].by, event)
         return NOTHING
 
     def _answered(self, state: Deletions, event: Stamped, body: RecordsDelete) -> Emissions:
         """No error: the low watermark is as high as was asked, and that of all who are alive."""
         state.tested += 1
         begins = body.low_watermark
-        sentence = f"{event.node} told of a low watermark of {begins:,} of {state.key}, asked for {body.offset:,}"
+        sentence = (
+            f"{event.node} answered DeleteRecords of {state.key} up to {body.offset:,} with low watermark {begins:,}"
+        )
         if begins < body.offset:
             return self.violated(state.key, sentence, event)
         found: list[Any] = []
@@ -316,7 +319,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             log, life = state.log(node), state.known.known_to(event.node, replica)
             if log.now >= begins or (node != event.node and (life is None or life.fenced)):
                 continue
-            why = f"{sentence}, while the log of {node}, which is alive, started at {log.now:,}"
+            why = f"{sentence}, but the log of {node}, which is alive, starts at {log.now:,}"
             if log.reached >= begins and node != event.node:
                 found += self.excused("restarted", state.key, why, log.by[-1], event)
             else:

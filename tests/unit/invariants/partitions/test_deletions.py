@@ -108,7 +108,7 @@ def test_what_nobody_asked_for_is_not_deleted() -> None:
     trace.asks(5)
     trace.starts(LEADER, 7, "delete-records")
     trace.deletes(7, 7)
-    assert trace.sentences == ["broker-1 deleted the records of orders-0 up to 7, for which no operator has asked"]
+    assert trace.sentences == ["broker-1 deleted the records of orders-0 up to 7, but no operator asked for that"]
     trace = Deleting()
     trace.asks(-1)
     trace.starts(LEADER, 7, "delete-records")
@@ -121,9 +121,9 @@ def test_what_nobody_asked_for_is_not_deleted() -> None:
 @pytest.mark.parametrize(
     ("offset", "start", "says"),
     [
-        (6, 6, "deleted the records of orders-0 up to 6, and was asked for 5"),
-        (5, 6, "deleted the records of orders-0 up to 5, and its log starts at 6"),
-        (5, 0, "deleted the records of orders-0 up to 5, and its log starts at 0"),
+        (6, 6, "deleted the records of orders-0 up to 6, but was asked for 5"),
+        (5, 6, "deleted the records of orders-0 up to 5, but its log starts at 6"),
+        (5, 0, "deleted the records of orders-0 up to 5, but its log starts at 0"),
     ],
 )
 def test_no_more_and_no_less_is_deleted(offset: int, start: int, says: str) -> None:
@@ -144,15 +144,15 @@ def test_an_answer_before_all_who_are_alive_have_followed() -> None:
     trace.moved()
     event = trace.deletes(5, 5, "end", low_watermark=5)
     (finding,) = trace.p28.violations
-    why = "while the log of broker-2, which is alive, started at 0"
-    assert finding.sentence == f"broker-1 told of a low watermark of 5 of orders-0, asked for 5, {why}"
+    why = "but the log of broker-2, which is alive, starts at 0"
+    assert finding.sentence == f"broker-1 answered DeleteRecords of orders-0 up to 5 with low watermark 5, {why}"
     assert event in finding.events
     trace = Deleting()
     trace.emit(CONTROLLER, BrokerReg(3, 20, "i", False, False, False, 7))
     trace.moved()
     trace.starts(ALIVE, 5)
     trace.deletes(5, 5, "end", low_watermark=5)
-    assert "broker-3, which is alive, started at 0" in trace.sentences[0]
+    assert "broker-3, which is alive, starts at 0" in trace.sentences[0]
 
 
 def test_who_is_alive_unknown_to_the_leader() -> None:
@@ -171,11 +171,11 @@ def test_a_low_watermark_below_what_was_asked_for() -> None:
     trace.moved()
     trace.starts(ALIVE, 4)
     trace.deletes(5, 5, "end", low_watermark=4)
-    assert trace.sentences == ["broker-1 told of a low watermark of 4 of orders-0, asked for 5"]
+    assert trace.sentences == ["broker-1 answered DeleteRecords of orders-0 up to 5 with low watermark 4"]
     trace = Deleting()
     trace.asks(5)
     trace.told(4)
-    assert trace.sentences == ["admin-1 was told that orders-0 starts at 4, and had asked for 5"]
+    assert trace.sentences == ["admin-1 got low watermark 4 of orders-0, but had asked for 5"]
 
 
 def test_a_replica_that_was_restarted_since() -> None:
@@ -203,7 +203,7 @@ def test_a_replica_that_was_cut() -> None:
     trace.starts(ALIVE, 5)
     trace.emit(ALIVE, LogTrunc(TP, 9, 3, "diverge", 0))
     trace.deletes(5, 5, "end", low_watermark=5)
-    assert "broker-2, which is alive, started at 3" in trace.sentences[0]
+    assert "broker-2, which is alive, starts at 3" in trace.sentences[0]
 
 
 def test_a_replica_that_starts_behind_a_copy() -> None:
@@ -212,7 +212,7 @@ def test_a_replica_that_starts_behind_a_copy() -> None:
     trace.moved()
     trace.emit(ALIVE, LogLocalStart(TP, 8, "remote", 2))
     trace.deletes(5, 5, "end", low_watermark=5)
-    assert "broker-2, which is alive, started at 2" in trace.sentences[0]
+    assert "broker-2, which is alive, starts at 2" in trace.sentences[0]
 
 
 INTERVALS = {"log.flush.start.offset.checkpoint.interval.ms": 1000, "log.initial.task.delay.ms": 0}
@@ -235,7 +235,7 @@ def test_a_log_start_that_was_due_in_the_checkpoint() -> None:
     process has ended in good order."""
     trace = restarted(4 * SECOND)
     assert trace.sentences == [
-        "after a restart broker-2 started its log of orders-0 at 0, and 5 was due in its checkpoint"
+        "after a restart broker-2 has log start 0 of orders-0, but 5 had to be in its checkpoint"
     ]
     assert restarted(4 * SECOND, 5).p28.tested == restarted(2 * SECOND).p28.tested + 1
     assert [restarted(us, start).p28.status for us, start in ((4 * SECOND, 5), (2 * SECOND, 0))] == ["held", "held"]
@@ -281,9 +281,7 @@ def test_a_follower_adopts_its_leaders_log_start() -> None:
     assert trace.p28.tested == before
     event = follows(trace, 9)
     (finding,) = trace.p28.violations
-    assert finding.sentence == (
-        "broker-2 starts its log of orders-0 at 0, after its leader has said that it starts at 5"
-    )
+    assert finding.sentence == ("broker-2 has log start 0 of orders-0, but its leader's answers had log start 5")
     assert event in finding.events
 
 
