@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
     BrokerReg,
     ClockSet,
     CommitInvoke,
@@ -46,6 +48,8 @@ def _node(event: Stamped, _body: Any) -> object:
 
 
 SUBJECTS: Mapping[type[TraceEvent], Subject] = {
+    AdminInvoke: lambda _, body: body.op,
+    AdminReturn: lambda _, body: body.op,
     BrokerReg: lambda _, body: body.broker,
     ClockSet: lambda event, body: (event.node, body.fault),
     CommitInvoke: lambda _, body: body.op,
@@ -71,6 +75,7 @@ SUBJECTS: Mapping[type[TraceEvent], Subject] = {
 """Type of news -> event -> what it is about. News of other types all stay."""
 
 OVER: Mapping[type[TraceEvent], Callable[[Any], bool]] = {
+    AdminReturn: lambda _: True,
     ClockSet: lambda body: body.phase == "stop",
     CommitReturn: lambda _: True,
     CtlFault: lambda body: body.phase == "stop",
@@ -80,7 +85,7 @@ OVER: Mapping[type[TraceEvent], Callable[[Any], bool]] = {
 }
 """Types of which an event may say that its subject is over."""
 
-_ONE_SUBJECT: Mapping[type[TraceEvent], type[TraceEvent]] = {CommitReturn: CommitInvoke}
+_ONE_SUBJECT: Mapping[type[TraceEvent], type[TraceEvent]] = {AdminReturn: AdminInvoke, CommitReturn: CommitInvoke}
 """Types that end what those of another type began."""
 
 

@@ -28,6 +28,7 @@ LINKS = "parity/scenarios/link-faults"
 DISKS = "parity/scenarios/disk-faults"
 TRANSACTIONS = "scenario/defects/late-batch"
 TIERS = "scenario/tiers/store-and-leader"
+DELETIONS = "parity/scenarios/delete-records"
 
 
 def types_of_folds() -> dict[str, set[str]]:
@@ -135,10 +136,10 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
-    """Shows that the runs above, and two with transactions and with a remote store, record events of every type, but
-    one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs and of topics that
-    are deleted."""
-    names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS)
+    """Shows that the runs above, and three with transactions, with a remote store and with deletions, record events of
+    every type, but one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs
+    and of topics that are deleted."""
+    names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, DELETIONS)
     seen = {event.type for name in names for event in recorded(name)}
     groups = {each for each in EVENT_TYPES if each.startswith(("grp.", "commit.", "committed.", "offsets."))}
     elsewhere = {"run.repeat", "node.stall", "cons.own", "meta.wait", "meta.mint", "part.remove"}

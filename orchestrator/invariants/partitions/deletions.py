@@ -30,7 +30,7 @@ from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first, forget_least
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 
@@ -179,6 +179,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             if body.call == DELETE_RECORDS and partition_name(state.key) in body.arguments.get("offsets", {}):
                 ask = state.open[body.op] = Ask(body.arguments["offsets"][partition_name(state.key)], witness(event))
                 state.asks = [*state.asks, ask][-CHANGES_REMEMBERED:]
+                forget_first(state.open, OPEN_REMEMBERED)
             return NOTHING
         if kind is AdminReturn:
             return self._returned(state, event, body)
