@@ -8,7 +8,7 @@ BECAUSE = {
     "acks<=1": "the record was sent with acks=0 or acks=1",
     "away": "the replica's process had ended",
     "below-min-isr": "the ISR is smaller than min.insync.replicas",
-    "clock": "a fault changed the client's clock",
+    "clock": "a fault changed the node's clock, or stopped the node",
     "consumer-refreshes": "the consumer asked for metadata first",
     "crash": "the process ended between the write and its record in the trace",
     "deleted-by-another": "the next leader had deleted the copy",
