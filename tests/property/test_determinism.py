@@ -17,7 +17,7 @@ from orchestrator.repeats import repeat
 from orchestrator.sim_run import run_in_sim
 from tests.harness.fingerprints import Fingerprint
 
-SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "3")))
+SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "2")))
 ROOT = Path(__file__).parents[2]
 
 
@@ -57,7 +57,7 @@ DRAWING = """
 from chaos.nemesis.library import names
 from orchestrator.campaigns.order import SimOrder
 for name in names():
-    for seed in range(1, 4):
+    for seed in (1, 2):
         print(SimOrder(name, seed=seed).plan().yaml())
 """
 

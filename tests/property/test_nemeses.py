@@ -130,7 +130,7 @@ def test_what_a_campaign_found_holds(name: str, seed: int) -> None:
 def test_a_drawn_scenario_is_its_resolved_file(name: str) -> None:
     """Shows that whatever is drawn is written down: the file that a run keeps, and is done again from, gives the same
     nodes and the same faults."""
-    for seed in range(1, 31):
+    for seed in range(1, 11):
         plan = SimOrder(name, "", seed).plan()
         again = resolve(load_text(plan.yaml(), "again.yaml"))
         assert (again.nodes, again.schedule, again.core) == (plan.nodes, plan.schedule, plan.core), seed
@@ -244,7 +244,7 @@ def test_runs_are_short_and_small() -> None:
     """Shows that no nemesis draws more than 18 seconds of chaos, or clients for many more than 2,000 records."""
     for name in library.names():
         nemesis = library.load(name).nemesis
-        for seed in range(1, 101):
+        for seed in range(1, 31):
             drawn = draw(nemesis, seed)
             chaos_s = parse_duration_us(drawn["duration"]) / 1e6
             assert chaos_s <= 18
