@@ -123,6 +123,7 @@ class Paths:
         about = {name for event in proofs for name in _names(event)} | {key}
         known = [self._kept[self._wanted[name]] for name in causes if name in self._wanted]
         about |= {name for event in known for name in _names(event, ("group", "transactional_id", "offsets_tp"))}
+        causing = {event.node for event in known}
         # A cause is the last thing that a sender did before it sent, which may have to do with something else.
         known = [event for event in known if has_words(event) and (not event.tp or event.tp in about)]
         past = self._past(indices)
@@ -130,7 +131,7 @@ class Paths:
         decisive = [self._why_down(event) for event in _without_idle_changes(decisive)]
         decisive = list({event.id: event for event in decisive}.values())
         shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:], *self._aftermath(indices, proofs[-1], about)]
-        shown += self._hitting(max(event.wall for event in proofs), _involved(shown))
+        shown += self._hitting(max(event.wall for event in proofs), _involved(shown) | causing)
         told = {event.id: event for event in sorted(shown, key=lambda event: event.order)}
         steps = [Step(event.wall - self._zero_us, in_words(event), event.id) for event in told.values()]
         steps += [step for event in decisive[-DECISIVE:] for step in self._unheard.get(event.id, [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import GrpCommit, GrpGen, GrpLoad, TxnMarkers, TxnState
+from actors.trace.events import GrpCommit, GrpGen, GrpLoad, Tick, TxnMarkers, TxnState
 from orchestrator.story.moments import Step
 from orchestrator.story.paths import Paths
 from tests.unit.story.stage import TP, Stage
@@ -160,3 +160,14 @@ def test_a_path_has_the_high_watermark_that_a_new_leader_never_heard_of() -> Non
                 "to 1 as follower (log end 3), the last value that reached broker-2 before it leads"
             )
             assert steps[1].text.endswith("to 3 as leader (log end 3); broker-2 never hears of it before it leads")
+
+
+def test_a_fault_of_the_node_that_caused_the_proof_is_on_the_path() -> None:
+    """Shows the fault of a node of which nothing else is shown: its last event before it sent has no words."""
+    trace = Stage()
+    trace.begin()
+    fault = trace.fault("slow-store", "start", "remote-store-1")
+    trace.fault("crash", "start", "broker-9", name="f2")
+    sent = trace.emit("remote-store-1", Tick())
+    proof = trace.high_watermark("broker-1", 0)
+    assert [step.event for step in path(trace, proof, causes=(sent,))] == [fault, proof]
