@@ -18,6 +18,9 @@ export RAY_AUTH_MODE := disabled
 export SPARK_LOCAL_IP := 127.0.0.1
 export RAY_USAGE_STATS_ENABLED := 0
 
+# The tests start hundreds of processes, and each would compile all of Krift again.
+export PYTHONDONTWRITEBYTECODE :=
+
 help: ## list the verbs
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
