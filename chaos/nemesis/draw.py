@@ -55,7 +55,7 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 """And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind"})
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind", "forgotten-start"})
 LATE_FAULTS = kinds_of(TopicAction)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 

@@ -84,6 +84,7 @@ GIVEN_AWAY = {
     "slow-lookups": ("tiers", "lookup-outlives-leadership"),
     "crowded-lookups": ("tiers", "expiry-drops-finished"),
     "moved-lookups": ("tiers", "loss-leaves-reads"),
+    "forgotten-start": ("tiers", "log-start-unfound"),
 }
 """Pattern of transactions or tiers -> a nemesis that has a weight for it, and a defect that shows only in it."""
 BEGIN_WITH = {

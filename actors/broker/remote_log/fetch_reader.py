@@ -64,7 +64,9 @@ class RemoteLogReader(ReaderTask):
     def _locate(self, turn: Turn, partition: Partition) -> None:
         """The copy with the record, by the leader epoch that the log has there."""
         self.segment = segment_with(turn, partition, self.offset)
-        if self.segment is None:
+        if turn.remote_log.metadata.is_behind(turn, partition):
+            self.error = KafkaError.REPLICA_NOT_AVAILABLE
+        elif self.segment is None:
             self.error = KafkaError.OFFSET_OUT_OF_RANGE
         else:
             self.at = "index"

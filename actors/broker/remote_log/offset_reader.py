@@ -54,6 +54,9 @@ class RemoteLogOffsetReader(ReaderTask):
         if partition is None:
             self.error = KafkaError.UNKNOWN_SERVER_ERROR
             return True
+        if turn.remote_log.metadata.is_behind(turn, partition):
+            self.error = KafkaError.REPLICA_NOT_AVAILABLE
+            return True
         self.segment = _next_segment(turn, partition, self)
         if self.segment is not None and self.segment.start_offset < partition.log.local_start_offset:
             return False

@@ -104,6 +104,11 @@ class RemoteLogMetadataManager(msgspec.Struct):
         source = self.sources.get(metadata_partition(partition, count)) if count else None
         return source is not None and source.is_ready
 
+    def is_behind(self, turn: Turn, partition: Partition) -> bool:
+        """Whether there is something to consume before anything can be said of a partition's copies
+        (``RemoteLogMetadataCache.isInitialized``)."""
+        return self._count(turn) > 0 and not self.is_ready(turn, partition)
+
     def _count(self, turn: Turn) -> int:
         """How many partitions the topic has, 0 if this broker does not know it."""
         topic = turn.image.topics.get(turn.image.topic_ids.get(TOPIC, ""))

@@ -80,9 +80,18 @@ def moved_lookups(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def forgotten_start(scene: Scene, at_us: int) -> list[Part]:
+    """All replicas of a partition go down at once, late enough for retention to have deleted copies. What they come
+    back with does not say so, as a log start is rarely written down: who leads looks at what is left in the store."""
+    at_us = later(scene, _copied(scene, at_us), 500_000, 3_000_000)
+    replicas = [f"leader({scene.tp})", *([f"followers({scene.tp})"] if scene.cast.tps[scene.tp] > 1 else [])]
+    return [entry(scene, at_us, {"crash": replicas}, lasting(scene, 100_000, 1_000_000))]
+
+
 TIERS: dict[str, Pattern] = {
     "slow-lookups": slow_lookups,
     "crowded-lookups": crowded_lookups,
     "moved-lookups": moved_lookups,
+    "forgotten-start": forgotten_start,
 }
 """What a cluster with a remote store alone has."""

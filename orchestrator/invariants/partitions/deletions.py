@@ -89,6 +89,10 @@ class Start(msgspec.Struct):
         self.due = -1
         self.starts = [min(each, end) for each in self.starts]
 
+    def correct(self, start: int) -> None:
+        """It was read, and starts there: not where it was taken to start until its topic was known to be tiered."""
+        self.starts = [min(each, start) for each in self.starts]
+
     def restart(self, event: Stamped) -> None:
         """Another life begins, with what the disk has."""
         self.reached = max(self.reached, *self.starts)
@@ -245,6 +249,8 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         if kind is LogHw:
             return self._committed(state, event, body, log)
         if kind is LogStart:
+            if body.reason == "load":
+                log.correct(body.new)
             log.moved = body.new if body.reason == DELETE_RECORDS else -1
             log.begin(body.new, event)
             log.untold = log.untold or log.moved >= 0

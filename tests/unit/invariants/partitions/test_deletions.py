@@ -242,6 +242,21 @@ def test_a_log_start_that_was_due_in_the_checkpoint() -> None:
     assert restarted(1000, mode="clean").p28.status == "violated"
 
 
+@pytest.mark.parametrize(("again", "status"), [(0, "held"), (5, "violated")])
+def test_a_log_that_is_read_before_its_topic_is_known_to_be_tiered(again: int, status: str) -> None:
+    """Shows that it is where the log starts in the end that counts: above that it never started."""
+    trace = Deleting(**INTERVALS)
+    trace.moved()
+    trace.down(ALIVE)
+    trace.up(ALIVE)
+    trace.starts(ALIVE, 5, "load")
+    trace.starts(ALIVE, again, "load")
+    trace.later(4 * SECOND)
+    trace.down(ALIVE)
+    trace.back(ALIVE, 0)
+    assert trace.p28.status == status
+
+
 def test_a_disk_that_lost_the_log() -> None:
     """Shows that nobody knows where a log starts that has lost records, or whose disk was wiped."""
     assert restarted(4 * SECOND, mode="lossy", lost={TP: 3}).p28.status == "held"
