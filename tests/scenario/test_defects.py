@@ -350,7 +350,7 @@ PROOFS: dict[str, Proof] = {
     "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.* where \d+ was next"),
     "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
     "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),
-    "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected; of what was"),
+    "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected, but of"),
     "fetch-before-sync": Proof("slow-voters", r"high watermark to \d+, which controller-1 had on disk, out of 3"),
     "watermark-before-truncation": Proof("two-tails", r"broker-1 set its high watermark .*, which no leader committed"),
     "checkpoint-of-log-ends": Proof(
