@@ -12,7 +12,7 @@ from chaos.faults.base import Fault
 from chaos.faults.kinds import KINDS, body_of, entry_of, kinds_of
 from chaos.faults.operator import VoterChange
 from chaos.faults.store import StoreFault
-from chaos.faults.topics import TopicAction, TopicCreation, TopicDeletion
+from chaos.faults.topics import RecordDeletion, TopicAction, TopicCreation, TopicDeletion
 from chaos.nemesis.model import NOTHING, Nemesis, Timers
 from chaos.nemesis.parts import FIRST_US
 from chaos.nemesis.patterns import PATTERNS
@@ -56,7 +56,7 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind", "forgotten-start"})
-LATE_FAULTS = kinds_of(TopicAction)
+LATE_FAULTS = kinds_of(TopicAction, RecordDeletion)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
 
