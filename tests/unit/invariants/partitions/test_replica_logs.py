@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from actors.trace.events import LogStart, PartAssume
 from tests.unit.invariants.mirrors.test_log_mirror import led
 from tests.unit.invariants.trace_builder import METADATA_PARTITION, TP, TraceBuilder
 
@@ -129,3 +132,18 @@ def test_others_do_not() -> None:
     restarted.up("broker-1")
     restarted.append("broker-1", "b")
     assert restarted.result("P15").status == "violated"
+
+
+@pytest.mark.parametrize(("log_end", "status"), [(2, "held"), (3, "violated")])
+def test_a_disk_that_lost_all_from_the_log_start_on(log_end: int, status: str) -> None:
+    """Shows that a log which starts at 3, inside a segment, may end at 2 when its disk has lost what is from there on,
+    and nowhere else."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for number in range(4):
+        trace.append("broker-2", f"producer-1:{number}", role="follower")
+    trace.emit("broker-2", LogStart(TP, 3, "delete-records", 0))
+    trace.down("broker-2", "lossy", lost={TP: 2})
+    trace.up("broker-2")
+    trace.emit("broker-2", PartAssume(TP, "follower", 1, 1, 1, log_end, -1, 2, 10))
+    assert trace.result("P14").status == status
