@@ -18,8 +18,6 @@ from actors.trace.events import FetchTold
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchResponse
 
-MOVED_SINCE = 14
-"""Version that brought OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)."""
 OF_THE_LEADER = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_LEADER_EPOCH)
 """Refusals by who leads, and in which leader epoch."""
 
@@ -82,11 +80,11 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
 
 def _moved(turn: Turn, params: FetchParams) -> KafkaError:
     """What is told of an offset that remote storage alone has: clients get the record from there, followers do not
-    (``ReplicaManager.handleOffsetOutOfRangeError``)."""
+    (``ReplicaManager.handleOffsetOutOfRangeError``), whatever the version of the Fetch."""
     if not params.from_follower:
         return KafkaError.NONE
-    known = params.version >= MOVED_SINCE and "moved-unsaid" not in turn.step.defects
-    return KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE if known else KafkaError.OFFSET_OUT_OF_RANGE
+    unsaid = "moved-unsaid" in turn.step.defects
+    return KafkaError.OFFSET_OUT_OF_RANGE if unsaid else KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE
 
 
 def _check(partition: Partition, params: FetchParams, item: FetchItem) -> KafkaError:

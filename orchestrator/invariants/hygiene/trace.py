@@ -322,7 +322,6 @@ ERRORS_SINCE: dict[tuple[str, int], int] = {
     ("Fetch", E.INCONSISTENT_TOPIC_ID): 13,
     # Told to whoever goes on in a session of topic ids without them, which is a request of an older version.
     ("Fetch", E.FETCH_SESSION_TOPIC_ID_ERROR): 7,
-    ("Fetch", E.OFFSET_MOVED_TO_TIERED_STORAGE): 14,
     ("ListOffsets", E.FENCED_LEADER_EPOCH): 4,
     ("ListOffsets", E.UNKNOWN_LEADER_EPOCH): 4,
     ("ListOffsets", E.OFFSET_NOT_AVAILABLE): 5,

@@ -245,21 +245,9 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
 NONE, OUT_OF_RANGE = KafkaError.NONE, KafkaError.OFFSET_OUT_OF_RANGE
 OFFSET_MOVED = KafkaError.OFFSET_MOVED_TO_TIERED_STORAGE
 MOVED = "moved to remote storage"
-MOVED_SINCE = 14
-"""Version of Fetch that brought OFFSET_MOVED_TO_TIERED_STORAGE."""
 
 
-class Divergences(State):
-    """Nothing is remembered: the logs say all. ``profile``: of the run."""
-
-    profile: Profile = Profile()
-
-    def knows_moves(self, *nodes: str) -> bool:
-        """Whether all of these nodes speak a Fetch that can say that a record is in remote storage."""
-        return all(self.profile.newest_version(node, "Fetch", MOVED_SINCE) >= MOVED_SINCE for node in nodes)
-
-
-class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
+class LeadersSayWhereLogsPart(LogInvariant[State]):
     """A follower truncates its log by its leader's answer, and a consumer learns by it that records it has read are
     gone. If the answer reaches too far, the follower keeps records that the leader never had; if it does not reach far
     enough, the follower drops records that may be committed; without an answer it continues in another log; and if its
@@ -286,10 +274,10 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         "Leader epochs whose end is below every replica's high watermark.",
     )
 
-    def initial(self, key: str, profile: Profile) -> Divergences:
-        return Divergences(key, profile=profile)
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
 
-    def step(self, state: Divergences, event: Stamped, mirror: LogMirror) -> Emissions:
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         lineage = mirror.lineages.get(body.leader_epoch)
         if lineage is None or lineage.leader != event.node:
@@ -304,8 +292,6 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
         given = _in_words((body.diverging_epoch, body.diverging_end))
         if body.error:
             given = "out of range" if body.error == OUT_OF_RANGE else MOVED
-        if right == MOVED and not state.knows_moves(event.node, node_name(body.follower)):
-            right = "out of range"
         if right is None or (given == right == _in_words(UNTOLD)):
             return NOTHING
         state.tested += 1
@@ -315,14 +301,13 @@ class LeadersSayWhereLogsPart(LogInvariant[Divergences]):
             state.key,
             f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered the fetch of "
             f"{node_name(body.follower)} from {body.offset:,} with last epoch {body.last_fetched_epoch}: {given}; "
-            f"the right "
-            f"answer is {right}",
+            f"the right answer is {right}",
             lineage.assumed,
             event,
         )
 
     def _told(
-        self, state: Divergences, event: Stamped, body: EpochTold, log: Prefix, lineage: Lineage, start: int
+        self, state: State, event: Stamped, body: EpochTold, log: Prefix, lineage: Lineage, start: int
     ) -> Emissions:
         state.tested += 1
         who = node_name(body.replica_id) if body.replica_id >= 0 else "a client"

@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import GrpCommit, LogAppend, NodeDown, PartChange, PollReturn, SendInvoke, Stamped, TxnState
+from actors.trace.events import (
+    GrpCommit,
+    LogAppend,
+    LogStart,
+    NodeDown,
+    PartChange,
+    PollReturn,
+    SendInvoke,
+    Stamped,
+    TxnState,
+)
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Emission,
@@ -20,7 +30,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
-from orchestrator.invariants.transactions.decided import MARKER_OF_FORMER, Begins
+from orchestrator.invariants.transactions.decided import DECISIONS, MARKER_OF_FORMER, Begins
 
 REMEMBERED = 1 << 13
 """Input records of a group and partition that are remembered."""
@@ -93,12 +103,20 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
     rule: str
 
 
+class Deleted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Since when the log of the inputs has started at ``start``, or later."""
+
+    at_us: int
+    start: int
+
+
 class Processing(State):
     """``group_of``: member that processes -> its group; ``id_of``: the same -> its transactional id. ``homes``: group,
     or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it
     was read last; more than once where a poll has it more than once, of which those sent already are gone.
     ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
-    readers got of it."""
+    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> whether to commit.
+    ``deleted``: partition -> where its log started, each higher than the one before."""
 
     group_of: dict[str, str] = {}
     id_of: dict[str, str] = {}
@@ -109,6 +127,8 @@ class Processing(State):
     readers: dict[str, Reading] = {}
     passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
+    decisions: dict[str, dict[int, bool]] = {}
+    deleted: dict[str, list[Deleted]] = {}
     begins: Begins = msgspec.field(default_factory=Begins)
 
 
@@ -128,13 +148,14 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     tested_when = "a consumer at read_committed gets the output of a record"
     route = RUN
     of_transactions = True
-    types = (PollReturn, SendInvoke, GrpCommit, TxnState, LogAppend)
+    types = (PollReturn, SendInvoke, GrpCommit, TxnState, LogAppend, LogStart)
     cases = {LogAppend: ("leader",)}
     exemptions = {"marker-of-former": MARKER_OF_FORMER, **LOSS}
     unseen = (
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
         "The content of an output: each output names its input.",
+        "A record that was deleted before the group could process it again, after its transaction was aborted.",
     )
 
     @property
@@ -184,8 +205,17 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         if type(body) is GrpCommit:
             state.homes[f"group {body.group}"] = body.offsets_tp
             return NOTHING
+        if type(body) is LogStart:
+            starts = state.deleted.setdefault(body.tp, [])
+            if not starts or body.new > starts[-1].start:
+                starts.append(Deleted(event.wall, body.new))
+                del starts[:-REMEMBERED]
+            return NOTHING
         if type(body) is TxnState:
             state.homes[body.transactional_id] = body.tp
+            if body.to_state in DECISIONS:
+                decisions = state.decisions.setdefault(body.transactional_id, {})
+                _remember(decisions, event.wall, DECISIONS[body.to_state])
             state.begins.take(event, body)
             return NOTHING
         if type(body) is SendInvoke:
@@ -242,14 +272,20 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         return found
 
     def _reading(self, state: Processing, event: Stamped, body: PollReturn) -> Reading:
-        """The reader, from the beginning if it goes on elsewhere than where it was."""
+        """The reader, from the beginning if it goes on elsewhere than where it was, or records were deleted there."""
         session, who = f"{event.node}/{event.incarnation}", f"{event.node} {body.tp}"
         reading = state.readers.get(who)
-        if reading is None or reading.session != session or reading.end > body.offset:
+        if reading is None or reading.session != session or not self._goes_on(state, body, reading.end):
             reading = self._begin(state, who, session, body.offset)
         if body.records:
             reading.end = max(reading.end, body.records[-1].offset + 1)
         return reading
+
+    @staticmethod
+    def _goes_on(state: Processing, body: PollReturn, end: int) -> bool:
+        """Whether a poll brings what is next for a reader that has read up to ``end``."""
+        starts = state.deleted.get(body.tp)
+        return end <= body.offset and not (starts and end < starts[-1].start)
 
     def _begin(self, state: Processing, who: str, session: str, offset: int) -> Reading:
         self._end(state, state.readers.pop(who, None))
@@ -272,9 +308,26 @@ class ExactlyOnce(KeyedInvariant[Processing]):
                 if (offset, uid) in inputs.visible or not any(span.passes(offset, sent) for span in spans):
                     continue
                 group, tp = name.split(" ")
+                if self._is_deleted(state, inputs, tp, offset, sent):
+                    continue
                 sentence = f"{uid} at {offset:,} of {tp} has no committed output for group {group}, and later ones have"
                 found.extend(self._judged(state, Parent(name, offset, uid), sentence, sent, "", sent.by))
         return found
+
+    @staticmethod
+    def _is_deleted(state: Processing, inputs: Inputs, tp: str, offset: int, sent: Sent) -> bool:
+        """Whether an input was deleted while its group had to process it again: its transaction was aborted, and the
+        group had not gone on to later inputs by then."""
+        gone_us = next((each.at_us for each in state.deleted.get(tp, ()) if each.start > offset), -1)
+        if gone_us < sent.at_us:
+            return False
+        decisions = state.decisions.get(sent.transactional_id, {})
+        decided = next(((at_us, commits) for at_us, commits in decisions.items() if at_us >= sent.at_us), None)
+        if decided is None:
+            return True
+        aborted_us, commits = decided
+        later = (each.at_us for (at, _), each in inputs.given.items() if at > offset)
+        return not commits and not any(aborted_us < at_us < gone_us for at_us in later)
 
     def _judged(
         self, state: Processing, parent: Parent, sentence: str, sent: Sent, output: str, *by: Witness | Stamped

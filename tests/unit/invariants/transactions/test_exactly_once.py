@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import GrpCommit, PartChange, Polled, PollReturn, SendInvoke
+from actors.trace.events import GrpCommit, LogStart, PartChange, Polled, PollReturn, SendInvoke
 from tests.unit.invariants.transactions.stage import STATE, TransactionTrace
 
 ORDERS, COPIES, POSITIONS = "orders-0", "copies-0", "__consumer_offsets-0"
@@ -97,6 +97,49 @@ def test_no_output() -> None:
     """Shows that T15 is violated at the end where a reader has passed a record without output."""
     (finding,) = three(second="").result("T15").violations
     assert finding.sentence == "p:1 at 41 of orders-0 has no committed output for group copier, and later ones have"
+
+
+@pytest.mark.parametrize(
+    ("commits", "start", "how", "status"),
+    [
+        (False, 42, "at once", "held"),
+        (False, 41, "at once", "violated"),
+        (True, 42, "at once", "violated"),
+        (False, 42, "after later inputs", "violated"),
+        (False, 42, "before", "violated"),
+    ],
+)
+def test_an_input_that_was_deleted(commits: bool, start: int, how: str, status: str) -> None:
+    """Shows that an input needs no output if it was deleted after its transaction was aborted, and before the group
+    went on; not if the transaction was committed, and not if the group left it out first."""
+    trace = Copier()
+    trace.processed(40, "p:0", "app-1:0")
+    trace.decides(True)
+    if how == "before":
+        trace.emit("broker-1", LogStart(ORDERS, start, "delete-records", 0))
+    trace.processed(41, "p:1", "app-1:1")
+    trace.decides(commits)
+    if how == "at once":
+        trace.emit("broker-1", LogStart(ORDERS, start, "delete-records", 0))
+    trace.processed(42, "p:2", "app-1:2")
+    if how == "after later inputs":
+        trace.emit("broker-1", LogStart(ORDERS, start, "delete-records", 0))
+    trace.decides(True)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(("start", "status"), [(9, "held"), (8, "violated")])
+def test_an_output_that_was_deleted(start: int, status: str) -> None:
+    """Shows that a reader may miss an output that was deleted before it got there."""
+    trace = Copier()
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    trace.decides(True)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0")
+    trace.emit("broker-1", LogStart(COPIES, start, "delete-records", 0))
+    trace.polled("consumer-1", COPIES, 9, "app-1:2")
+    assert trace.result("T15").status == status
 
 
 def test_a_reader_that_goes_on_elsewhere() -> None:
