@@ -178,7 +178,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
     "expiry-drops-finished": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although that look-up had ended", (3,)
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although that look-up had ended", (6,)
     ),
     "expiry-leaves-reads": Proof(
         "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d"
