@@ -20,11 +20,9 @@ from actors.node.errors import KafkaError
 from actors.node.messages import check_fields
 from actors.node.purgatory import PREFIX, DelayedOperation, Key
 from actors.node.spec import topic_partition
-from actors.trace.events import DeletionPhase, RecordsDelete
+from actors.trace.events import DELETE_UP_TO_HIGH_WATERMARK, DeletionPhase, RecordsDelete
 from krift.v1.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
-HIGH_WATERMARK = -1
-"""In place of an offset: everything that is committed."""
 INVALID_LOW_WATERMARK = -1
 
 
@@ -129,7 +127,7 @@ def _begin_at(turn: Turn, partition: Partition, deletion: PartitionDeletion) -> 
     if not partition.serves:
         return KafkaError.NOT_LEADER_OR_FOLLOWER
     log, offset = partition.log, deletion.asked
-    if offset == HIGH_WATERMARK:
+    if offset == DELETE_UP_TO_HIGH_WATERMARK:
         offset = log.end_offset if "deletes-to-log-end" in turn.step.defects else log.high_watermark
     elif not 0 <= offset <= log.high_watermark:
         return KafkaError.OFFSET_OUT_OF_RANGE

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
 
 from actors.node.errors import KafkaError
 from actors.node.messages import RESPONSES, AnyRequest, api_of
@@ -47,6 +49,8 @@ from krift.v1.transactions import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+
+T = TypeVar("T")
 
 
 def error_response(request: AnyRequest, error: KafkaError, message: str = "") -> Any:
@@ -108,30 +112,27 @@ def _produce(asked: ProduceRequest, error: KafkaError) -> ProduceResponse:
     return response
 
 
+def _topics(asked: Iterable[Any], topic: Callable[..., T], partition: Callable[..., Any], error: KafkaError) -> list[T]:
+    """A topic of the answer for each one that was asked about, with the error for each of its partitions."""
+    return [
+        topic(
+            name=data.name,
+            partitions=[partition(partition_index=each.partition_index, error_code=error) for each in data.partitions],
+        )
+        for data in asked
+    ]
+
+
 def _list_offsets(asked: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    response = ListOffsetsResponse()
-    for data in asked.topics:
-        topic = ListOffsetsResponse.ListOffsetsTopicResponse(name=data.name)
-        response.topics.append(topic)
-        for partition in data.partitions:
-            index = partition.partition_index
-            failed = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=index, error_code=error)
-            topic.partitions.append(failed)
-    return response
+    told = ListOffsetsResponse
+    topics = _topics(asked.topics, told.ListOffsetsTopicResponse, told.ListOffsetsPartitionResponse, error)
+    return ListOffsetsResponse(topics=topics)
 
 
 def _delete_records(asked: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
-    response = DeleteRecordsResponse()
-    for data in asked.topics:
-        topic = DeleteRecordsResponse.DeleteRecordsTopicResult(name=data.name)
-        response.topics.append(topic)
-        for partition in data.partitions:
-            index = partition.partition_index
-            failed = DeleteRecordsResponse.DeleteRecordsPartitionResult(
-                partition_index=index, low_watermark=-1, error_code=error
-            )
-            topic.partitions.append(failed)
-    return response
+    told = DeleteRecordsResponse
+    failed = partial(told.DeleteRecordsPartitionResult, low_watermark=-1)
+    return DeleteRecordsResponse(topics=_topics(asked.topics, told.DeleteRecordsTopicResult, failed, error))
 
 
 def _offset_for_leader_epoch(asked: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
@@ -284,15 +285,9 @@ def _write_txn_markers(asked: WriteTxnMarkersRequest, error: KafkaError) -> Writ
 
 
 def _txn_offset_commit(asked: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
-    response = TxnOffsetCommitResponse()
-    for data in asked.topics:
-        topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(name=data.name)
-        response.topics.append(topic)
-        for partition in data.partitions:
-            index = partition.partition_index
-            failed = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(partition_index=index, error_code=error)
-            topic.partitions.append(failed)
-    return response
+    told = TxnOffsetCommitResponse
+    topics = _topics(asked.topics, told.TxnOffsetCommitResponseTopic, told.TxnOffsetCommitResponsePartition, error)
+    return TxnOffsetCommitResponse(topics=topics)
 
 
 def _describe_producers(asked: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:

@@ -105,6 +105,7 @@ from actors.trace.reader_events import (
     TierTask as TierTask,
 )
 from actors.trace.rpc_events import (
+    DELETE_UP_TO_HIGH_WATERMARK as DELETE_UP_TO_HIGH_WATERMARK,
     DeletionPhase as DeletionPhase,
     RecordsDelete as RecordsDelete,
     RequestHandled as RequestHandled,

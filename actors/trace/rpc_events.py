@@ -91,6 +91,10 @@ class RpcPark(TraceEvent, frozen=True, tag="rpc.park"):
 DeletionPhase = Literal["begin", "end"]
 
 
+DELETE_UP_TO_HIGH_WATERMARK = -1
+"""In place of an offset of DeleteRecords: every committed record (``DeleteRecordsRequest.HIGH_WATERMARK``)."""
+
+
 class RecordsDelete(TraceEvent, frozen=True, tag="records.delete"):
     """A broker's part of a DeleteRecords. begin: as the leader it has moved its log start up to ``offset``, and looks
     who else has; end: what it answers is decided. ``asked``: as in the request, -1 the high watermark; ``offset``: what

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from actors.client.admin import CREATE_PARTITIONS, CREATE_TOPIC, DELETE_RECORDS, DELETE_TOPIC
 from actors.config import config_text
+from actors.trace.events import DELETE_UP_TO_HIGH_WATERMARK
 from chaos.faults.base import Told
 from chaos.faults.operator import ASKED, AdminAction
 from chaos.nemesis.scene import OFFSETS
@@ -144,7 +145,7 @@ class RecordDeletion(AdminAction):
             references.topic_partition((*place, "partitions", index), tp)
 
     def arguments(self, view: ClusterView, nodes: Sequence[str]) -> dict[str, Any] | None:
-        offset = -1 if self.offset == HIGH_WATERMARK else self.offset
+        offset = DELETE_UP_TO_HIGH_WATERMARK if self.offset == HIGH_WATERMARK else self.offset
         named = self._named() or [tp for tp in view.partitions if not tp.startswith("__")]
         return {"offsets": dict.fromkeys(named, offset)}
 

@@ -6,7 +6,7 @@ the JSON Schema.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeGuard
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
@@ -152,17 +152,23 @@ def _feature(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _is_from_0(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _timestamp(value: Any) -> int:
     if isinstance(value, str) and value in TIMESTAMPS:
         return TIMESTAMPS[value]
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+    if _is_from_0(value):
         return value
     raise Malformed(f"{value!r} is not a timestamp", f"{', '.join(TIMESTAMPS)}, or milliseconds")
 
 
 def _deletion_offset(value: Any) -> int | str:
-    if value == HIGH_WATERMARK or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
-        return value  # type: ignore[no-any-return]  # one of both
+    if value == HIGH_WATERMARK:
+        return HIGH_WATERMARK
+    if _is_from_0(value):
+        return value
     raise Malformed(f"{value!r} is not an offset", f"0 or more, or {HIGH_WATERMARK}")
 
 

@@ -14,11 +14,13 @@ FOLLOWED: tuple[type[TraceEvent], ...] = (MetaImage, BrokerReg, NodeUp, QRole)
 
 
 class Life(msgspec.Struct, frozen=True):
-    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch."""
+    """What a controller wrote of a broker: at ``offset`` of the metadata log it has this broker epoch. ``leaves``: it
+    shuts down."""
 
     offset: int
     broker_epoch: int
     fenced: bool
+    leaves: bool
     by: Witness
 
 
@@ -44,7 +46,7 @@ class KnownBrokers(msgspec.Struct):
                     self.lives[broker] = [each for each in lives if each.offset < body.log_end]
         elif event.node == self.controller[1]:
             assert type(body) is BrokerReg
-            life = Life(body.offset, body.broker_epoch, body.fenced, witness(event))
+            life = Life(body.offset, body.broker_epoch, body.fenced, body.shutting_down, witness(event))
             lives = self.lives.setdefault(body.broker, [])
             lives.append(life)
             del lives[:-CHANGES_REMEMBERED]

@@ -10,6 +10,7 @@ from actors.client.admin import DELETE_RECORDS
 from actors.config import CONFIG
 from actors.node.spec import node_name, partition_name
 from actors.trace.events import (
+    DELETE_UP_TO_HIGH_WATERMARK,
     AdminInvoke,
     AdminReturn,
     CtlFault,
@@ -34,7 +35,6 @@ from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMB
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 
-HIGH_WATERMARK = -1
 FETCH = "Fetch"
 TELLS_LOG_START = 5
 """Version of Fetch from which on leaders say in their answers where their logs start."""
@@ -305,7 +305,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         asked = [ask for ask in state.asks if ask.offset == body.asked]
         if not asked:
             return self.violated(state.key, f"{sentence}, but no operator asked for that", event)
-        if body.asked not in (HIGH_WATERMARK, body.offset):
+        if body.asked not in (DELETE_UP_TO_HIGH_WATERMARK, body.offset):
             return self.violated(state.key, f"{sentence}, but was asked for {body.asked:,}", asked[-1].by, event)
         if moved > body.offset or log.now < body.offset:
             return self.violated(state.key, f"{sentence}, but its log starts at {log.now:,}", asked[-1].by, event)

@@ -6,17 +6,14 @@ import msgspec
 
 from actors.node.spec import node_name
 from actors.trace.events import (
-    BrokerReg,
     IsrPropose,
     LogAppend,
     LogHw,
     LogTrunc,
-    MetaImage,
     NodeDown,
     NodeUp,
     PartAssume,
     PartChange,
-    QRole,
     RepFetch,
     ReplyPartition,
     RpcReply,
@@ -25,6 +22,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 from orchestrator.invariants.mirrors.min_isr import HEARD, Least, LeastIsr
 
 
@@ -147,17 +145,13 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class IsrWitnesses(State):
-    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``applied``: broker -> end of
-    the metadata log that it has applied. ``barred``: broker -> offset of the record that fenced it, or let it shut
-    down, in the newest quorum epoch, that of ``controller``, and that event. ``judged``: leader -> what it proposed
-    last: incarnation, number, epochs, and the members with their broker epochs. ``ends``: broker -> end of its log;
-    ``terms``: leader -> its last."""
+    """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``known``: what brokers know of
+    one another. ``judged``: leader -> what it proposed last: incarnation, number, epochs, and the members with their
+    broker epochs. ``ends``: broker -> end of its log; ``terms``: leader -> its last."""
 
     isrs: dict[int, list[int]] = {}
     fetches: dict[str, FetchWitness] = {}
-    applied: dict[str, int] = {}
-    controller: tuple[int, str] = (-1, "")
-    barred: dict[int, tuple[int, Witness]] = {}
+    known: KnownBrokers = msgspec.field(default_factory=KnownBrokers)
     judged: dict[str, tuple[int, int, int, int, dict[str, int]]] = {}
     ends: dict[str, int] = {}
     terms: dict[str, Term] = {}
@@ -189,26 +183,13 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (MetaImage, BrokerReg, NodeUp, QRole)
+        return FOLLOWED
 
     def initial(self, key: str, profile: Profile) -> IsrWitnesses:
         return IsrWitnesses(key)
 
     def hear(self, state: IsrWitnesses, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is MetaImage:
-            state.applied[event.node] = body.offset
-        elif type(body) is NodeUp:
-            state.applied.pop(event.node, None)
-        elif type(body) is QRole:
-            if body.role == "leader" and body.epoch > state.controller[0]:
-                state.controller = (body.epoch, event.node)
-                state.barred.clear()  # what the old leader appended may be lost
-        elif event.node == state.controller[1]:
-            assert type(body) is BrokerReg
-            state.barred.pop(body.broker, None)
-            if body.fenced or body.shutting_down:
-                state.barred[body.broker] = (body.offset, witness(event))
+        state.known.apply(event)
         return NOTHING
 
     def step(self, state: IsrWitnesses, event: Stamped) -> Emissions:
@@ -263,14 +244,14 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             state.fetches[key] = FetchWitness(body.leader_epoch, body.broker_epoch, body.offset, witness(event))
 
     def _judge(self, state: IsrWitnesses, event: Stamped, body: IsrPropose, member: int) -> Emissions:
-        barred = state.barred.get(member)
-        if barred is not None and barred[0] < state.applied.get(event.node, 0):
+        life = state.known.known_to(event.node, member)
+        if life is not None and (life.fenced or life.leaves):
             return self.violated(
                 state.key,
                 f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of "
-                f"{state.key}, and had applied the metadata log up to {state.applied[event.node]:,}, where offset "
-                f"{barred[0]:,} says that it is fenced or shuts down",
-                barred[1],
+                f"{state.key}, and had applied the metadata log up to {state.known.applied[event.node]:,}, where "
+                f"offset {life.offset:,} says that it is fenced or shuts down",
+                life.by,
                 event,
             )
         term = state.terms.get(event.node)
