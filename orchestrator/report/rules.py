@@ -13,6 +13,7 @@ BECAUSE = {
     "crash": "the process ended between the write and its record in the trace",
     "deleted-by-another": "the next leader had deleted the copy",
     "deleted-meanwhile": "the position was deleted while the consumer waited",
+    "deleted-by-former": "a former leader had deleted the copy",
     "deletion-begun": "the deletion of its copy had begun and not ended",
     "disk-loss": "disks lost commits of positions",
     "disk-lost": "a voter's disk lost the record",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TypeVar
 
+from actors.node.spec import is_recreated
 from actors.trace.events import ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment, TierTask
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -61,13 +62,14 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
     unseen = (
         "The answer of remote storage: H4 judges the offset.",
         "Look-ups that find no record: the log may be empty.",
-        "Topics that get tiered storage after their creation.",
+        "Topics that get tiered storage after their creation, or are created by an operator.",
     )
     types = (TierTask, TierSegment, RpcPark, RpcReply)
     cases = {RpcReply: (LIST_OFFSETS,)}
 
     def initial(self, key: str, profile: Profile) -> Consulted:
-        return Consulted(key, tiered=profile.topic_setting(key, TIERED, default=False) is True, profile=profile)
+        tiered = not is_recreated(key) and profile.topic_setting(key, TIERED, default=False) is True
+        return Consulted(key, tiered=tiered, profile=profile)
 
     def step(self, state: Consulted, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body

@@ -10,6 +10,7 @@ from actors.trace.events import (
     CtlFault,
     LogHw,
     LogLocalStart,
+    LogStart,
     NodeUp,
     PartAssume,
     PartRemove,
@@ -42,12 +43,15 @@ STALE = kinds_of(StaleListing)
 
 
 class Knowledge(KnownCopies):
-    """Of one process. high_watermark: its own, -1 none yet, from the event ``by``. begun: the leader epoch in which it
-    copies, -1 none. behind: the copies that it knew at its first copy in that epoch, and its own: it continues after
-    them, whatever a former leader still copies."""
+    """Of one process. high_watermark: its own, -1 none yet, from the event ``by``. looked: the
+    copies that it knew when it looked where the log starts and is copied up to, None it has not since its last copy in
+    another leader epoch. begun: the leader epoch in which it copies, -1 none. behind: the copies that it knew when it
+    looked, or at its first copy in that epoch, and its own: it continues after them, whatever a former leader still
+    copies."""
 
     high_watermark: int = -1
     by: Witness | None = None
+    looked: list[str] | None = None
     begun: int = -1
     behind: list[str] = []
 
@@ -83,7 +87,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
     )
     route = PARTITION
     unseen = ("Leader epochs, where it compares offsets to judge gaps and local retention: R7 judges look-ups.",)
-    types = (TierSegment, LogHw, LogLocalStart)
+    types = (TierSegment, LogHw, LogStart, LogLocalStart)
 
     def initial(self, key: str, profile: Profile) -> Copied:
         return Copied(key)
@@ -95,6 +99,10 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             # Of a follower, too: a new leader begins with the high watermark that it had.
             known = state.of(event)
             known.high_watermark, known.by = body.new, witness(event)
+        elif kind is LogStart:
+            if body.reason == "remote":
+                known = state.of(event)
+                known.looked = list(known.copies)
         elif kind is LogLocalStart:
             return self._dropped(state, event, body)
         elif body.phase == "known":
@@ -151,7 +159,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             return self.violated(state.key, sentence, event)
         mine = copy_of(event, body)
         if known.begun != body.leader_epoch:
-            known.begun, known.behind = body.leader_epoch, list(known.copies)
+            known.behind = list(known.copies) if known.looked is None else known.looked
+            known.begun, known.looked = body.leader_epoch, None
         for each in (known.copies[segment] for segment in known.behind if segment in known.copies):
             inside = each.start <= body.start and body.end <= each.end
             if inside and each.same_at(mine, body.start, body.end):

@@ -10,17 +10,19 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
-from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
+from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, of_process
 
 
 class Known(KnownCopies):
     """``looked``: the leader epoch in which the broker has looked for its log start, -1 none; ``by``: the event.
     deleting: segment -> the offsets of a copy whose deletion has begun and has not ended; ``started``: the log start
-    that the broker found, if it is in such a copy."""
+    that the broker found, if it is in such a copy. former: the offsets of copies that a leader of an earlier epoch has
+    begun to delete since this one looked."""
 
     looked: int = -1
     deleting: dict[str, tuple[int, int]] = {}
     started: int = -1
+    former: list[tuple[int, int]] = []
     by: Witness | None = None
 
 
@@ -63,7 +65,9 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
     exemptions = {
         "deletion-begun": "When the leader looked, the deletion of a copy with that record had begun and not ended. "
         "Kafka looks at all copies that have metadata (RemoteLogManager.findLogStartOffset), ends the deletion, and "
-        "moves the log start when the next copy expires."
+        "moves the log start when the next copy expires.",
+        "deleted-by-former": "A former leader that did not know yet of its replacement deleted a copy with that "
+        "record. Kafka's metadata of copies has no fencing by leader epochs.",
     }
     unseen = (
         "Whether a leader looks, and how soon.",
@@ -77,7 +81,11 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
     def step(self, state: Beginnings, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         if type(body) is TierSegment:
-            if body.phase == "known":
+            if body.phase == "deleting":
+                for known in state.known.values():
+                    if known.looked > body.leader_epoch:
+                        known.former = [*known.former, (body.start, body.end)][-KEPT:]
+            elif body.phase == "known":
                 known = state.of(event)
                 known.consume(event, body)
                 known.deleting.pop(body.segment, None)
@@ -91,7 +99,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             known = state.of(event)
             known.looked, known.by = mirror.replica(event.node).leads, witness(event)
             inside = any(first <= body.new <= last for first, last in known.deleting.values())
-            known.started = body.new if inside else -1
+            known.started, known.former = body.new if inside else -1, []
         return NOTHING
 
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
@@ -122,6 +130,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         )
         if start == known.started:
             return self.excused("deletion-begun", state.key, sentence, known.by, event)
+        if any(first <= start <= last for first, last in known.former):
+            return self.excused("deleted-by-former", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
 

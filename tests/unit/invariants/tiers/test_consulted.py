@@ -37,6 +37,13 @@ def test_remote_storage_is_asked_and_answered() -> None:
     assert trace.says("R7").endswith("without asking remote storage, which Kafka always asks")
 
 
+def test_a_topic_that_an_operator_creates_anew() -> None:
+    """Shows that a topic of the same name need not be tiered."""
+    trace = _trace()
+    trace.answered(1, found(f"{TP}@other", 3))
+    assert trace.of("R7") == ("vacuous", 0)
+
+
 @pytest.mark.parametrize(("latest", "status"), [(4, "held"), (5, "violated"), (9, "violated")])
 def test_the_greatest_timestamp_decides_in_the_draft(latest: int, status: str) -> None:
     """Shows the draft's rules: a time that is later than all copies may be looked for in the local log alone; one that

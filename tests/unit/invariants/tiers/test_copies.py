@@ -8,7 +8,16 @@ import pytest
 
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
-from actors.trace.events import CtlFault, LogLocalStart, PartAssume, PartRemove, StoreObject, TierPhase, TierSegment
+from actors.trace.events import (
+    CtlFault,
+    LogLocalStart,
+    LogStart,
+    PartAssume,
+    PartRemove,
+    StoreObject,
+    TierPhase,
+    TierSegment,
+)
 from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -151,6 +160,19 @@ def test_a_copy_of_a_former_leader_that_comes_late() -> None:
     assert trace.result("R10").status == "held"
     trace.copy("d", 10, 1, 1, leader_epoch=2)
     assert trace.result("R10").status == "violated"
+
+
+@pytest.mark.parametrize(("looks", "status"), [(True, "held"), (False, "violated")])
+def test_a_copy_of_a_former_leader_that_comes_after_the_look(looks: bool, status: str) -> None:
+    """Shows that a new leader copies from where it found its log copied up to, whatever it learns before its first
+    copy."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1, leader_epoch=1)
+    if looks:
+        trace.emit("broker-1", LogStart(TP, 0, "remote", -1))
+    trace.told("known", "b", 10, 1, state=FINISHED)
+    trace.copy("c", 10, 1, 1, leader_epoch=2)
+    assert trace.result("R10").status == status
 
 
 @pytest.mark.parametrize("forgotten", ["deletion", "restart"])

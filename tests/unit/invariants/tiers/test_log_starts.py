@@ -121,3 +121,31 @@ def test_a_deletion_that_was_begun_when_the_leader_looked(before: str, after: st
     trace.knows("a", 0, 1, after)
     trace.moves(0)
     assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(
+    ("when", "leader_epoch", "offsets", "status"),
+    [
+        ("after", 0, (0, 1), "excused"),
+        ("after", 1, (0, 1), "violated"),
+        ("after", 0, (2, 3), "violated"),
+        ("before", 0, (0, 1), "violated"),
+    ],
+)
+def test_a_copy_that_a_former_leader_deletes(
+    when: str, leader_epoch: int, offsets: tuple[int, int], status: str
+) -> None:
+    """Shows that a leader is excused if one of an earlier leader epoch, which did not know of it yet, deleted the copy
+    with the log start after the leader had looked."""
+    trace = Tiered()
+    trace.lead(1, 1)
+    trace.knows("a", 0, 1)
+    deletes = TierSegment(TP, "a", "deleting", FINISHED, *offsets, {"0": 0}, leader_epoch=leader_epoch)
+    if when == "before":
+        trace.emit("broker-2", deletes)
+    trace.looks()
+    if when == "after":
+        trace.emit("broker-2", deletes)
+    trace.knows("a", 0, 1, "DELETE_SEGMENT_FINISHED")
+    trace.moves(0, epoch=1)
+    assert trace.result("R11").status == status
