@@ -102,6 +102,8 @@ OLDER: dict[str, dict[Api, int]] = {
 the drawn clients (max-timestamp is of ListOffsets version 7) cannot work."""
 
 
+OF_TIERS = {Api.ListOffsets: 8}
+"""With less, a follower of a tiered log cannot ask for the earliest local offset, and never catches up."""
 ANOTHER_CLUSTER = "another"
 """Id of the cluster that strangers belong to."""
 
@@ -146,6 +148,8 @@ def older_versions(draw: random.Random, kind: str, cast: Cast) -> dict[str, str]
     for api, least in OLDER[kind].items():
         if cast.changing:
             least = max(least, DIRECTORY_VERSIONS.get(api, 0))
+        if cast.remote_store:
+            least = max(least, OF_TIERS.get(api, 0))
         low, high = API_VERSIONS[api]
         found[API_NAMES[api]] = f"{low}-{draw.randint(least, high - 1)}"
     return found

@@ -78,7 +78,9 @@ class CopyTask(msgspec.Struct):
         log = partition.log
         cache = turn.readers.segments_of(partition)
         if self.copied is None:
-            start = min(find_log_start_offset(cache, log), log.high_watermark)
+            start = find_log_start_offset(cache, log)
+            if start > log.high_watermark:
+                return  # a later run looks again (``UnifiedLog.maybeIncrementLogStartOffset`` throws)
             if "log-start-unfound" in turn.step.defects:
                 start = log.start_offset
             if not log.increment_start_offset(turn.step, start, "remote"):

@@ -116,7 +116,8 @@ class Processing(State):
     was read last; more than once where a poll has it more than once, of which those sent already are gone.
     ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
     readers got of it. ``decisions``: transactional id -> when its transactions were decided -> whether to commit.
-    ``deleted``: partition -> where its log started, each higher than the one before."""
+    ``cut_us``: partition -> when its log may have lost its end last. ``deleted``: partition -> where its log started,
+    each higher than the one before."""
 
     group_of: dict[str, str] = {}
     id_of: dict[str, str] = {}
@@ -128,6 +129,7 @@ class Processing(State):
     passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
     decisions: dict[str, dict[int, bool]] = {}
+    cut_us: dict[str, int] = {}
     deleted: dict[str, list[Deleted]] = {}
     begins: Begins = msgspec.field(default_factory=Begins)
 
@@ -189,6 +191,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     def _lose(state: Processing, lost: Lost) -> None:
         """The log of a partition may have lost its end: the inputs that get its offsets now are others."""
         state.losses.append(lost)
+        state.cut_us[lost.tp] = lost.at_us
         for reading in state.readers.values():
             for name in [name for name in reading.first if name.endswith(f" {lost.tp}")]:
                 span = Span(reading.first.pop(name), reading.last.pop(name), lost.at_us)
@@ -254,8 +257,10 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             if parent is None or sent is None:
                 continue
             offset = parent.offset
-            reading.first.setdefault(parent.name, offset)
-            reading.last[parent.name] = max(offset, reading.last.get(parent.name, -1))
+            if sent.at_us > state.cut_us.get(parent.name.split(" ")[1], -1):
+                # What was sent before has an offset of the log of then.
+                reading.first.setdefault(parent.name, offset)
+                reading.last[parent.name] = max(offset, reading.last.get(parent.name, -1))
             output = Output(body.tp, record.offset, record.uid, witness(event), sent)
             visible, place = state.inputs[parent.name].visible, (offset, parent.uid)
             known = visible.get(place)

@@ -195,6 +195,18 @@ def test_inputs_that_an_unclean_election_replaced(elected: str, cause: str, stat
     assert trace.result("T15").status == status
 
 
+def test_outputs_of_replaced_inputs_that_are_read_late() -> None:
+    """Shows that outputs which were sent before the inputs' log lost its end, and are read after that, say nothing of
+    what stands there now."""
+    trace = Copier()
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    trace.elected(ORDERS)
+    trace.processed(41, "q:1", "app-1:3")
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:1", "app-1:2")
+    assert trace.result("T15").status == "held"
+
+
 def test_a_reader_that_goes_on_after_the_inputs_were_replaced() -> None:
     """Shows that it has passed an input without output where it got later ones since."""
     trace = Copier()
