@@ -18,7 +18,7 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.purgatory import DelayedOperation, Key
 from actors.node.spec import node_name, split_topic_partition, topic_partition
-from actors.trace.events import TxnVerify
+from actors.trace.events import TxnGuard, TxnVerify
 from krift.v1.transactions import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, TxnTopicPartitions
 
 CONNECTION = "add-partitions"
@@ -84,8 +84,9 @@ class AddPartitionsToTxnManager(msgspec.Struct):
                 guard, error = partition.start_verification(producer, sequence, delayed.adds)
             if error:
                 delayed.errors[tp] = error
-            elif guard != UNVERIFIED:
+            elif partition is not None and guard != UNVERIFIED:
                 delayed.guards[tp] = guard
+                turn.step.record(TxnGuard(partition.key, *producer, sequence, guard, delayed.adds))
         if delayed.guards:
             self._add_or_verify(turn, delayed)
         else:

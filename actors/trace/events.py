@@ -144,6 +144,7 @@ from actors.trace.tier_events import (
 from actors.trace.transaction_events import (
     TransactionEvent,
     TransactionStateName as TransactionStateName,
+    TxnGuard as TxnGuard,
     TxnLoad as TxnLoad,
     TxnLoaded as TxnLoaded,
     TxnMarkers as TxnMarkers,

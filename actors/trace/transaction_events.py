@@ -87,6 +87,19 @@ class TxnMarkers(TraceEvent, frozen=True, tag="txn.markers"):
     errors: dict[str, int] = {}
 
 
+class TxnGuard(TraceEvent, frozen=True, tag="txn.guard"):
+    """A batch waits at a partition's leader until the coordinator has answered for its transaction: the first one
+    begins a verification, others join it. ``guard``: the number of the verification in this log; ``base_sequence``:
+    of the batch, -1 for offsets of a group; ``adds``: its producer goes by ``transaction.version`` 2."""
+
+    tp: str
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    guard: int
+    adds: bool
+
+
 class TxnVerify(TraceEvent, frozen=True, tag="txn.verify"):
     """A partition's leader has asked the coordinator, before it took the first batch of a transaction: whether ``tp``
     is in it, or (``adds``) to add it. ``error``: 0: it is."""
@@ -99,4 +112,4 @@ class TxnVerify(TraceEvent, frozen=True, tag="txn.verify"):
     error: int
 
 
-TransactionEvent = TxnState | TxnLoad | TxnMarkers | TxnVerify
+TransactionEvent = TxnState | TxnLoad | TxnMarkers | TxnGuard | TxnVerify

@@ -20,6 +20,7 @@ from actors.trace.events import (
     GrpGen,
     GrpLoad,
     TraceEvent,
+    TxnGuard,
     TxnLoad,
     TxnMarkers,
     TxnState,
@@ -153,6 +154,11 @@ def _markers(body: TxnMarkers) -> str:
     return f"{came} ({errors})" if errors else came
 
 
+def _guarded(body: TxnGuard) -> str:
+    batch = "offsets" if body.base_sequence < 0 else f"sequence {body.base_sequence}"
+    return f"makes {batch} of {_producer(body)} for {body.tp} wait for the coordinator of its transaction"
+
+
 def _verified(body: TxnVerify) -> str:
     asked = f"asks the coordinator {'to add' if body.adds else 'for'} {body.tp} in the transaction of"
     told = error_name(body.error) if body.error else "it is in the transaction"
@@ -190,6 +196,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     TxnState: _state,
     TxnLoad: _transactions_loaded,
     TxnMarkers: _markers,
+    TxnGuard: _guarded,
     TxnVerify: _verified,
     EndInvoke: lambda body: (
         f"asks to {'commit' if body.commit else 'abort'} the transaction of {body.transactional_id} ({_producer(body)})"

@@ -15,6 +15,7 @@ from actors.trace.events import (
     RpcReply,
     Stamped,
     TierTask,
+    TxnGuard,
     TxnVerify,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
@@ -81,12 +82,11 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = "the server or the caller records an answer with an error"
     route = NODE
-    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnVerify, TierTask)
+    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnGuard, TxnVerify, TierTask)
     unseen = (
         "reasons of errors in answers to other APIs than Produce and ListOffsets",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
-        "the next sequence number after a batch that was sent again while a transaction is verified: Kafka refuses it",
     )
 
     def initial(self, key: str, profile: Profile) -> Server:
@@ -105,7 +105,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             elif body.producer_id >= 0 and body.marker:
                 state.log(body.tp).append_marker(body)
             if body.transactional or body.marker:
-                state.log(body.tp).verified.pop(body.producer_id, None)
+                state.log(body.tp).end_verification(body)
         elif type(body) is RpcReply:
             return self._answered(state, event, body)
         elif type(body) is TierTask:
@@ -120,10 +120,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             busy = body.adds and body.error == E.CONCURRENT_TRANSACTIONS
             if body.error in _COORDINATOR_TROUBLE and not busy:
                 state.unverified[body.tp] = state.unverified.get(body.tp, 0) + 1
-            log = state.log(body.tp)
-            log.verified[body.producer_id] = log.verified.get(body.producer_id, 0) + 1
-            if body.adds:
-                log.from_zero[body.producer_id] = True
+        elif type(body) is TxnGuard:
+            state.log(body.tp).verify(body)
         elif type(body) is LogTrunc:
             if (cut := state.producers.get(body.tp)) is not None:
                 cut.cut(body.to, body.leader_epoch)
@@ -131,6 +129,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             state.leads.clear()
             state.unverified.clear()
             state.failed_reads.clear()
+            for log in state.producers.values():
+                log.verifying.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
                 if (cut := state.producers.get(tp)) is not None:
                     cut.cut(first)

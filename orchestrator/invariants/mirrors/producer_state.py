@@ -6,7 +6,7 @@ import msgspec
 
 from actors.log.batch import add_sequence
 from actors.node.errors import KafkaError
-from actors.trace.events import LogAppend, ReplyPartition, Stamped
+from actors.trace.events import LogAppend, ReplyPartition, Stamped, TxnGuard
 from orchestrator.invariants.folds.fold import Witness, witness
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
 
@@ -60,20 +60,28 @@ class ProducerEntry(msgspec.Struct):
         return [each for each in known[-MUST_REMEMBER:] if each.producer_epoch == known[-1].producer_epoch]
 
 
+class Verification(msgspec.Struct):
+    """Of a producer id's transaction, by a leader. ``lowest``: base sequence of the batches that wait, in
+    ``producer_epoch``; ``adds``: its first batch goes by ``transaction.version`` 2, and begins at sequence 0."""
+
+    producer_epoch: int
+    lowest: int
+    adds: bool
+
+
 class ProducerLog(msgspec.Struct):
-    """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none. ``from_zero``:
-    those whose transactions begin at sequence 0, whatever the log has of them (``transaction.version`` 2). ``markers``:
-    of transactions: offset ``end`` (exclusive) and producer epoch. ``verified``: how often a coordinator was asked for
-    their transaction since the log got something of it. ``forgotten``: the highest id of which nothing is remembered
-    because others came since, -1 none; ids rise. ``anew``: where the log began with nothing last, without producers."""
+    """Of one log, by producer id. ``cut_in``: the highest leader epoch in which it was cut, -1 none. ``markers``: of
+    transactions: offset ``end`` (exclusive) and producer epoch. ``verifying``: the verifications that wait for the
+    coordinator, or for the first batch after its answer, by process and partition alone. ``forgotten``: the highest id
+    of which nothing is remembered because others came since, -1 none; ids rise. ``anew``: where the log began with
+    nothing last, without producers."""
 
     forgotten: int = -1
     anew: int = 0
     entries: dict[int, ProducerEntry] = {}
     markers: dict[int, list[tuple[int, int]]] = {}
     cut_in: int = -1
-    from_zero: dict[int, bool] = {}
-    verified: dict[int, int] = {}
+    verifying: dict[int, Verification] = {}
 
     def append(self, event: Stamped, body: LogAppend) -> None:
         """A batch of an idempotent producer came to the end of the log."""
@@ -95,10 +103,10 @@ class ProducerLog(msgspec.Struct):
         """Forget who has appended nothing for longest."""
         while len(self.entries) > SESSIONS_REMEMBERED:
             oldest = min(self.entries, key=self._end_of)
-            for known in (self.entries, self.markers, self.from_zero, self.verified):
+            for known in (self.entries, self.markers, self.verifying):
                 known.pop(oldest, None)
             self.forgotten = max(self.forgotten, oldest)
-        for each in (self.markers, self.from_zero, self.verified):
+        for each in (self.markers, self.verifying):
             forget_first(each, 2 * SESSIONS_REMEMBERED)
 
     def _end_of(self, producer_id: int) -> int:
@@ -114,6 +122,23 @@ class ProducerLog(msgspec.Struct):
         known = self.markers.setdefault(body.producer_id, [])
         known.append((body.last + 1, body.producer_epoch))
         del known[:-REMEMBERED]
+
+    def verify(self, body: TxnGuard) -> None:
+        """One more batch waits for the coordinator's answer (``VerificationStateEntry.java``)."""
+        known = self.verifying.get(body.producer_id)
+        if known is None:
+            known = self.verifying[body.producer_id] = Verification(body.producer_epoch, body.base_sequence, body.adds)
+        elif body.producer_epoch > known.producer_epoch:
+            known.producer_epoch, known.lowest = body.producer_epoch, body.base_sequence
+        elif body.producer_epoch == known.producer_epoch:
+            known.lowest = min(known.lowest, body.base_sequence)
+
+    def end_verification(self, body: LogAppend) -> None:
+        """Something of a transaction came to the end of the log. Under ``transaction.version`` 2 a marker of the epoch
+        for which batches wait has ended the transaction before theirs (``UnifiedLog.updateProducers``)."""
+        known = self.verifying.get(body.producer_id)
+        if known is not None and not (known.adds and body.control and body.producer_epoch == known.producer_epoch):
+            del self.verifying[body.producer_id]
 
     def marked(self, producer_id: int, end: int) -> int:
         """The producer epoch of the newest marker of a producer id below ``end``, -1 if there is none."""
@@ -139,7 +164,7 @@ class ProducerLog(msgspec.Struct):
     def up_to(self, end: int) -> ProducerLog:
         """What another log knows that begins behind a copy of this one up to there: of each producer the last batch
         (``ProducerStateManager.loadFromSnapshot``)."""
-        found = ProducerLog(self.forgotten, self.anew, cut_in=self.cut_in, from_zero=dict(self.from_zero))
+        found = ProducerLog(self.forgotten, self.anew, cut_in=self.cut_in)
         for producer_id, entry in self.entries.items():
             below = [each for each in entry.batches if each.end <= end]
             if below or entry.more:
@@ -158,6 +183,7 @@ class ProducerLog(msgspec.Struct):
         entry = self.entries.get(told.producer_id, ProducerEntry())
         end = told.log_end if told.log_end >= 0 else 1 << 62
         known = entry.must_remember(end, told.leader_epoch)
+        waits = self.verifying.get(told.producer_id)
         of = f"of producer id {told.producer_id}"
         marked = self.marked(told.producer_id, end)
         if marked > (known[-1].producer_epoch if known else -1):
@@ -169,7 +195,7 @@ class ProducerLog(msgspec.Struct):
             return f"although the last that its log has {of} is a marker of epoch {marked}" if wrong else ""
         if not known:
             late = told.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and told.base_sequence > 0
-            excused = entry.more or (late and told.producer_id in self.from_zero)
+            excused = entry.more or (late and waits is not None and (waits.adds or waits.lowest < told.base_sequence))
             return "" if excused else f"although its log has nothing {of}"
         last = known[-1]
         if told.error == KafkaError.INVALID_PRODUCER_EPOCH:
@@ -182,10 +208,11 @@ class ProducerLog(msgspec.Struct):
             began = told.producer_epoch > last.producer_epoch and sequence == 0
             return f"although sequence 0 {of} begins epoch {told.producer_epoch}" if began else ""
         if sequence == add_sequence(last.last_sequence, 1):
-            # While a transaction is verified, nothing is taken above the lowest sequence that was seen: that may be
-            # one of a batch that was sent again, and that the log has.
-            of_another = self.verified.get(told.producer_id, 0) > 1
-            return "" if of_another else f"although sequence {sequence} {of} was next"
+            # While a transaction is verified, nothing is taken above the lowest sequence that waits: that may be one of
+            # a batch that was sent again, and that the log has.
+            return (
+                "" if waits is not None and waits.lowest < sequence else f"although sequence {sequence} {of} was next"
+            )
         for each in known:
             if (each.first_sequence, each.last_sequence) == (sequence, told.last_sequence):
                 return (

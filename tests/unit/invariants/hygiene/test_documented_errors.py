@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnVerify
+from actors.trace.events import LogAppend, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnGuard, TxnVerify
 from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -118,7 +120,7 @@ def test_a_transaction_begins_at_sequence_0(adds: bool, sequence: int, status: s
     """Shows that under transaction.version 2, where leaders add partitions to transactions, one that knows nothing of a
     producer may refuse any other sequence than 0; and that before that it takes any."""
     trace = TraceBuilder()
-    trace.emit("broker-1", TxnVerify(TP, "app-1", 7, 0, adds, 0))
+    trace.emit("broker-1", TxnGuard(TP, 7, 0, sequence, 1, adds))
     refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=sequence)
     trace.reply(1, "Produce", refused, acks=-1)
     assert trace.result("X1").status == status
@@ -149,20 +151,37 @@ def test_a_marker_leaves_an_epoch_and_no_sequence(data: bool, error: E, epoch: i
 
 
 @pytest.mark.parametrize(
-    ("verified", "closed", "status"), [(2, False, "held"), (1, False, "violated"), (2, True, "violated")]
+    ("waiting", "then", "adds", "status"),
+    [
+        ([1, 2], "", False, "held"),
+        ([2, 1], "", False, "held"),
+        ([2, 2], "", False, "violated"),
+        ([2], "", False, "violated"),
+        ([1, 2], "marker", False, "violated"),
+        ([1, 2], "marker", True, "held"),
+        ([1, 2], "data", True, "violated"),
+        ([1, 2], "restart", False, "violated"),
+    ],
 )
-def test_a_transaction_is_verified_for_an_earlier_batch(verified: int, closed: bool, status: str) -> None:
-    """Shows that a leader may refuse the next sequence where it has verified the transaction for another batch before,
-    one that was sent again: until the log gets something of the transaction, nothing above the lowest sequence is
-    taken."""
+def test_a_transaction_is_verified_for_an_earlier_batch(waiting: list[int], then: str, adds: bool, status: str) -> None:
+    """Shows that a leader may refuse the next sequence while a lower one waits for the coordinator: of a batch that was
+    sent again, whatever the coordinator has answered for which of them. A batch of the transaction, a marker and a
+    restart end that, but a marker of the same epoch does not under transaction.version 2."""
     trace = TraceBuilder()
     trace.append("broker-1", "a", "b", producer=7, sequence=0)
-    for _ in range(verified):
-        trace.emit("broker-1", TxnVerify(TP, "app-1", 7, 0, False, 0))
-    if closed:
-        body = LogAppend(TP, "leader", 2, 2, 0, 0, 7, 0, -1, True, ["m"], transactional=True, marker="abort")
-        trace.emit("broker-1", body)
-    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=2)
+    for sequence in waiting:
+        trace.emit("broker-1", TxnGuard(TP, 7, 0, sequence, 1, adds))
+    if then == "restart":
+        trace.down("broker-1", "crash", lost={})
+    elif then:
+        marker = then == "marker"
+        first = -1 if marker else 2
+        kind: Literal["abort", ""] = "abort" if marker else ""
+        trace.emit(
+            "broker-1", LogAppend(TP, "leader", 2, 2, 0, 0, 7, 0, first, marker, ["m"], transactional=True, marker=kind)
+        )
+    sequence = 3 if then == "data" else 2
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=sequence)
     trace.reply(1, "Produce", refused, acks=-1)
     assert trace.result("X1").status == status
 

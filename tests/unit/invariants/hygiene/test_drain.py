@@ -70,7 +70,7 @@ def test_what_waits_for_a_call() -> None:
 def test_what_an_application_that_has_stopped_leaves() -> None:
     """Shows that lookups are left over once the application has stopped."""
     prober = ListOffsetsNode(running=True)
-    prober.fetcher.lookups = {1: Lookup(1, "orders-0", -1, 0, -1, False)}
+    prober.fetcher.lookups = {1: Lookup(1, "orders-0", -1, 0, -1, "call")}
     assert leftovers(prober, 0) == []
     prober.running = False
     assert leftovers(prober, 0) == ["the lookup of orders-0"]
