@@ -21,12 +21,12 @@ ELECTION_SAFETY = "one leader per epoch"
 ONE_VOTE = "one vote per epoch"
 VOTE_KEPT = "a vote that was given is kept"
 LOG_MATCHING = "log matching"
-COMMITTED_PREFIX = "the committed prefix is one"
+COMMITTED_PREFIX = "there is one committed prefix"
 COMPLETENESS = "leader completeness"
 OWN_EPOCH = "commit by an entry of the own epoch"
-DURABLE_MAJORITY = "what is committed is on the disks of a majority"
+DURABLE_MAJORITY = "every committed entry is on the disks of a majority"
 SOUND_MARK = "a high watermark is not above the log end"
-VOTER_SOUND = "a voter goes on, and forward"
+VOTER_SOUND = "a voter never fails, and never goes back"
 
 QUORUM_PROMISES: dict[str, str] = {
     ELECTION_SAFETY: "Q1",

@@ -23,13 +23,13 @@ DECISIONS = {"PrepareCommit": True, "PrepareAbort": False}
 COMPLETIONS = {"CompleteCommit": True, "CompleteAbort": False}
 
 DECIDED_FIRST = "a marker is sent for a durable decision"
-TOLD_WHAT_HOLDS = "a producer is told what is durable"
+TOLD_WHAT_HOLDS = "a producer is answered after a durable decision"
 ONE_OUTCOME = "one outcome on all partitions"
 DECISION_KEPT = "a decision survives a failover"
 COORDINATORS_IN_ORDER = "coordinator epochs of markers rise"
-ALL_TOLD = "a transaction is complete when all partitions know"
-ONE_HISTORY = "the committed prefix is one"
-BROKER_SOUND = "a broker goes on, and forward"
+ALL_TOLD = "a complete transaction has its marker on every partition"
+ONE_HISTORY = "there is one committed prefix"
+BROKER_SOUND = "a broker never fails, and never goes back"
 
 TRANSACTION_PROMISES: dict[str, str] = {
     DECIDED_FIRST: "T13",

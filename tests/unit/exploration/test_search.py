@@ -166,10 +166,10 @@ def test_a_leader_without_what_was_committed_is_noticed() -> None:
     assert broken.promise == "leader completeness"
     broken = promises.alone(0, leader._replace(high_watermark=1), history)
     assert broken is not None
-    assert broken.promise == "the committed prefix is one"
+    assert broken.promise == "there is one committed prefix"
     broken = promises.on_disks([leader] * 3, history)
     assert broken is not None
-    assert broken.promise == "what is committed is on the disks of a majority"
+    assert broken.promise == "every committed entry is on the disks of a majority"
     other = leader._replace(log=((1, 1, 4711),))
     broken = promises.together(0, 1, leader, other)
     assert broken is not None
