@@ -435,7 +435,7 @@ CONFIG: dict[str, ConfigKey] = {
             "max.poll.interval.ms",
             300000,
             _G,
-            "A member whose application does not poll for so long leaves; the group waits so long for members to join.",
+            "Time without a poll after which a member leaves, and time for which the group waits for members to join.",
             1,
         ),
         ConfigKey("enable.auto.commit", True, _G, "The consumer regularly commits its positions by itself."),
@@ -468,8 +468,8 @@ CONFIG: dict[str, ConfigKey] = {
             INTER_BROKER_PROTOCOL,
             METADATA_EPOCH_PROTOCOL,
             ("controller", "broker"),
-            "With kip-232: seed: how controllers speak to brokers. 1.0-IV0: without metadata epochs, as between the "
-            "seed's two rolling bounces; 1.1-IV0: with them.",
+            "With kip-232: seed: protocol between controllers and brokers. 1.0-IV0: without metadata epochs, as "
+            "between the proposal's two rolling bounces; 1.1-IV0: with them.",
             choices=("1.0-IV0", METADATA_EPOCH_PROTOCOL),
         ),
         ConfigKey(

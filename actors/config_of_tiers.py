@@ -63,7 +63,7 @@ TIER_KEYS: tuple[ConfigKey, ...] = (
         "log.remote.copy.lag.bytes",
         -1,
         _B,
-        "Bytes after a full segment at which it is copied, too, whatever its age; -1: as many as are retained locally.",
+        "Bytes after a full segment at which it is copied whatever its age; -1: the number that is retained locally.",
         -1,
         LONG_MAX,
         dynamic=True,

@@ -66,7 +66,7 @@ NAME_MAX = 60
     type=click.IntRange(0, 1000),
     default=SAMPLE,
     show_default=True,
-    help="Keep the traces of so many runs that do not fail.",
+    help="Keep the traces of this many runs that do not fail.",
 )
 @click.option(
     "--guide",

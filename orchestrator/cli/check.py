@@ -43,8 +43,9 @@ CUT_OFF = "the run did not come to its end: its driver was killed"
     type=click.Choice(["auto", "spark", "streaming", "in-process"]),
     default=AUTO,
     show_default=True,
-    help="What evaluates the invariants; the results are the same. in-process needs no Java; streaming follows the "
-    f"nodes' logs, even while a live run goes on; auto: in-process up to {IN_PROCESS_EVENTS:,} events, spark above.",
+    help="The engine that evaluates the invariants; the results are the same. in-process needs no Java; "
+    "streaming follows the nodes' logs, even while a live run goes on; "
+    f"auto: in-process up to {IN_PROCESS_EVENTS:,} events, spark above.",
 )
 @runs_option
 @click.option("--json", "as_json", is_flag=True, help="The verdict on stdout, as one line of JSON, and nothing else.")

@@ -34,9 +34,13 @@ MARKS = tuple(dict.fromkeys(mark for subject in SUBJECTS.values() for mark in su
 @click.argument("model", type=click.Choice(list(MODELS)))
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Plant this bug; may be repeated.")
 @click.option("--set", "settings", multiple=True, metavar="FEATURE=VALUE", help="Override a feature, e.g. kip-996=off.")
-@click.option("--states", type=click.IntRange(1, STATES_MAX), help="Stop after this many states; 300,000 if not given.")
 @click.option(
-    "--crashes", type=_Count, help="Crashes, each followed by a restart; this and the next replace the budgets."
+    "--states", type=click.IntRange(1, STATES_MAX), help="Stop after this many states; the model's limit if not given."
+)
+@click.option(
+    "--crashes",
+    type=_Count,
+    help="Crashes, each followed by a restart. A budget on the command line replaces all budgets of the model.",
 )
 @click.option("--drops", type=_Count, help="Connections that break.")
 @click.option("--timeouts", type=_Count, help="Voters: timers that may fire.")
