@@ -59,6 +59,8 @@ class Coordinators:
         """Transactional id -> whether its application asks to commit what is open; not in it: it asks for nothing."""
         self._anew: set[str] = set()
         """Transactional ids of which a producer asks for a new producer epoch."""
+        self._open: dict[str, int] = {}
+        """Transactional id -> producer epoch of its open transaction."""
 
     def __call__(self, event: Stamped) -> Iterable[News]:
         body = event.body
@@ -136,6 +138,8 @@ class Coordinators:
 
     def _state(self, event: Stamped, body: TxnState) -> Iterable[News]:
         """An abort that its application did not ask for."""
+        if body.to_state == "Ongoing":
+            self._open[body.transactional_id] = body.producer_epoch
         if body.to_state != "PrepareAbort" or body.from_state == "PrepareAbort":
             return
         name = body.transactional_id
@@ -143,6 +147,8 @@ class Coordinators:
         if asked is False:
             return
         why = "its timeout is over"
+        if body.producer_epoch == self._open.get(name):  # a timeout, like a new process, raises the epoch
+            why = "an EndTxn of an earlier transaction with the same epoch came late"
         if name in self._anew:
             why = "a producer with this transactional id begins anew"
         if asked:

@@ -28,6 +28,7 @@ from orchestrator.invariants.transactions.decided import (
     COMPLETE,
     DECISIONS,
     EPOCH_BUMP,
+    EPOCH_SHARED,
     MARKER_OF_FORMER,
     REMEMBERED,
     Begins,
@@ -277,12 +278,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     route = PRODUCER_ID
     of_transactions = True
     types = (BeginInvoke, EndInvoke, EndReturn, TxnState, TxnLoad)
-    exemptions = {
-        "epoch-shared": (
-            "Below transaction.version 2 all transactions of a producer have the same epoch, so a late EndTxn of an "
-            "earlier transaction, which got no answer then, ends the open one (KAFKA-17754)."
-        )
-    }
+    exemptions = {"epoch-shared": EPOCH_SHARED}
     unseen = ("transactions of producer ids whose application is not in the trace",)
 
     def initial(self, key: str, profile: Profile) -> Wishes:

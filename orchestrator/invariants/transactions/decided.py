@@ -25,6 +25,11 @@ MARKER_OF_FORMER = (
     "transaction."
 )
 """When a transaction ends by a marker that was sent for an earlier one."""
+EPOCH_SHARED = (
+    "Below transaction.version 2 all transactions of a producer have the same epoch, so a late EndTxn of an earlier "
+    "transaction, which got no answer then, ends the open one (KAFKA-17754)."
+)
+"""When a transaction ends by a request that was sent for an earlier one."""
 
 
 def sent_by(cause: str, by: Witness) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import (
+    EndReturn,
     GrpCommit,
     LogAppend,
     LogStart,
@@ -30,7 +31,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
-from orchestrator.invariants.transactions.decided import DECISIONS, MARKER_OF_FORMER, Begins
+from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, EPOCH_SHARED, MARKER_OF_FORMER, Begins
 
 REMEMBERED = 1 << 13
 """Input records of a group and partition that are remembered."""
@@ -110,12 +111,21 @@ class Deleted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start: int
 
 
+class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Of a coordinator on a transaction. ``shared``: a request for an earlier transaction of the same epoch got no
+    answer, and asked for this end: it may have come late."""
+
+    commits: bool
+    shared: bool = False
+
+
 class Processing(State):
     """``group_of``: member that processes -> its group; ``id_of``: the same -> its transactional id. ``homes``: group,
     or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it
     was read last; more than once where a poll has it more than once, of which those sent already are gone.
     ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
-    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> whether to commit.
+    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> how. ``late``: producer
+    id -> requests for an end that got no answer, and may come late, (producer epoch, commit).
     ``cut_us``: partition -> when its log may have lost its end last. ``deleted``: partition -> where its log started,
     each higher than the one before."""
 
@@ -128,7 +138,8 @@ class Processing(State):
     readers: dict[str, Reading] = {}
     passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
-    decisions: dict[str, dict[int, bool]] = {}
+    decisions: dict[str, dict[int, Decision]] = {}
+    late: dict[int, list[tuple[int, bool]]] = {}
     cut_us: dict[str, int] = {}
     deleted: dict[str, list[Deleted]] = {}
     begins: Begins = msgspec.field(default_factory=Begins)
@@ -150,9 +161,9 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     tested_when = "a consumer at read_committed gets the output of a record"
     route = RUN
     of_transactions = True
-    types = (PollReturn, SendInvoke, GrpCommit, TxnState, LogAppend, LogStart)
+    types = (PollReturn, SendInvoke, GrpCommit, TxnState, EndReturn, LogAppend, LogStart)
     cases = {LogAppend: ("leader",)}
-    exemptions = {"marker-of-former": MARKER_OF_FORMER, **LOSS}
+    exemptions = {"marker-of-former": MARKER_OF_FORMER, "epoch-shared": EPOCH_SHARED, **LOSS}
     unseen = (
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
@@ -217,9 +228,17 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         if type(body) is TxnState:
             state.homes[body.transactional_id] = body.tp
             if body.to_state in DECISIONS:
-                decisions = state.decisions.setdefault(body.transactional_id, {})
-                _remember(decisions, event.wall, DECISIONS[body.to_state])
+                commits = DECISIONS[body.to_state]
+                late = (body.producer_epoch, commits) in state.late.get(body.producer_id, ())
+                decision = Decision(commits, late and body.client_version < EPOCH_BUMP)
+                _remember(state.decisions.setdefault(body.transactional_id, {}), event.wall, decision)
             state.begins.take(event, body)
+            return NOTHING
+        if type(body) is EndReturn:
+            if isinstance(body.unanswered, int):
+                late_ones = state.late.setdefault(body.producer_id, [])
+                late_ones.append((body.producer_epoch, body.commit))
+                del late_ones[:-REMEMBERED]
             return NOTHING
         if type(body) is SendInvoke:
             self._sent(state, event, body)
@@ -326,28 +345,36 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         gone_us = next((each.at_us for each in state.deleted.get(tp, ()) if each.start > offset), -1)
         if gone_us < sent.at_us:
             return False
-        decisions = state.decisions.get(sent.transactional_id, {})
-        decided = next(((at_us, commits) for at_us, commits in decisions.items() if at_us >= sent.at_us), None)
+        decided = _decided(state, sent)
         if decided is None:
             return True
-        aborted_us, commits = decided
+        aborted_us, decision = decided
         later = (each.at_us for (at, _), each in inputs.given.items() if at > offset)
-        return not commits and not any(aborted_us < at_us < gone_us for at_us in later)
+        return not decision.commits and not any(aborted_us < at_us < gone_us for at_us in later)
 
     def _judged(
         self, state: Processing, parent: Parent, sentence: str, sent: Sent, output: str, *by: Witness | Stamped
     ) -> Emissions:
         """Excused if a log may have lost since the (first) output was sent what says that it was processed: that of the
         input or the output, of the group's positions, or of the decisions on the transactions of its members; or if
-        a transaction ended there by the marker of another one."""
+        a transaction ended there by the marker of another one, or by a request for another one."""
         group, tp = parent.name.split(" ")
         members = [member for member, its in state.group_of.items() if its == group]
         homes = {state.homes.get(name, "") for name in (f"group {group}", *(state.id_of[each] for each in members))}
         tps = {tp, output, *homes}
         rule = next((each.rule for each in state.losses if each.tp in tps and each.at_us >= sent.at_us), "")
+        decided = _decided(state, sent)
+        if not rule and decided is not None and decided[1].shared:
+            rule = "epoch-shared"
         if rule:
             return self.excused(rule, state.key, sentence, *by)
         return self.violated(state.key, sentence, *by)
+
+
+def _decided(state: Processing, sent: Sent) -> tuple[int, Decision] | None:
+    """How and when the transaction in which an output was sent was decided; None if it was not yet."""
+    decisions = state.decisions.get(sent.transactional_id, {})
+    return next(((at_us, decision) for at_us, decision in decisions.items() if at_us >= sent.at_us), None)
 
 
 def _remember(known: dict[Any, Any], name: Any, value: Any) -> None:

@@ -139,6 +139,15 @@ def test_an_abort_that_nobody_asked_for_has_its_reason() -> None:
     ]
 
 
+def test_a_late_request_aborts_the_next_transaction() -> None:
+    """Shows that an abort in the epoch of the open transaction is told as a late request: timeouts raise the epoch."""
+    trace = Coordinated().begins()
+    trace.emit(APP, BeginInvoke("o3", APP, 2, 7, 1, 1))
+    trace.moves("CompleteAbort", "Ongoing")
+    trace.moves("Ongoing", "PrepareAbort")
+    assert trace.story() == [f"{ITSELF}: an EndTxn of an earlier transaction with the same epoch came late"]
+
+
 def test_a_transaction_that_cannot_be_ended_is_told_in_words() -> None:
     """Shows what failed by a name that a reader knows, and not by the kind that the trace has."""
     trace = Coordinated().begins()

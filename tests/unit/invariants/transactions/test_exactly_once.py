@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import UNSET, UnsetType
 
 from actors.trace.events import GrpCommit, LogStart, PartChange, Polled, PollReturn, SendInvoke
 from tests.unit.invariants.transactions.stage import STATE, TransactionTrace
@@ -233,4 +234,29 @@ def test_a_marker_of_a_former_transaction(version: int, late: bool, status: str)
     trace.polled("consumer-1", COPIES, 7, "app-1:0")
     trace.processed(41, "p:1", "app-2:0", node="app-2")
     trace.polled("consumer-1", COPIES, 9, "app-2:0")
+    assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(
+    ("version", "unanswered", "epoch", "asked", "status"),
+    [
+        (1, 1, 4, False, "excused"),
+        (1, UNSET, 4, False, "violated"),
+        (1, 1, 3, False, "violated"),
+        (1, 1, 4, True, "violated"),
+        (2, 1, 4, False, "violated"),
+    ],
+)
+def test_an_end_that_was_asked_for_a_former_transaction(
+    version: int, unanswered: int | UnsetType, epoch: int, asked: bool, status: str
+) -> None:
+    """Shows that a missing output is excused below transaction.version 2 where its transaction was aborted after an
+    earlier request to abort one of the same epoch got no answer; not if all got one, or it was of another epoch, or to
+    commit."""
+    trace = Copier()
+    trace.app_told(asked, epoch=epoch, unanswered=unanswered)
+    for number, commits in enumerate((True, False, True)):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+        trace.decides(commits, version=version)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
     assert trace.result("T15").status == status
