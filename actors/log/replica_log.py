@@ -372,7 +372,8 @@ class ReplicaLog(LogContent):
         reason: StartReason,
         start_offset: int | None = None,
     ) -> None:
-        was, old, ph = self.end_offset, self.files, told_hash(base.ph)
+        # An empty log has nothing to be cut, also where it begins lower than before.
+        was, old, ph = self.end_offset if self.batches else -1, self.files, told_hash(base.ph)
         self.batches, self.segments = [], []
         self.aborted.truncate_to(0)
         self.start_offset = base.offset if start_offset is None else start_offset

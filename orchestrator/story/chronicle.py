@@ -27,6 +27,7 @@ from actors.trace.events import (
     InitInvoke,
     InitReturn,
     LinkRuleChange,
+    LogAppend,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -176,6 +177,8 @@ class Chronicle:
         self._left: dict[tuple[str, int], Line] = {}
         """Partition and broker -> the last line that tells how this broker left its ISR."""
         self._cut_most = 0
+        self._written: set[str] = set()
+        """Partitions to which something was appended."""
         self._registered: dict[int, BrokerReg] = {}
         self._asked: dict[str, Line] = {}
         self._recent: dict[tuple[str, str], Line] = {}
@@ -394,9 +397,16 @@ class Chronicle:
         self._left.update({(body.tp, gone): line for gone in before.isr if gone not in body.isr})
 
     def assumed(self, event: Stamped, body: PartAssume) -> None:
-        """A leader whose high watermark is behind."""
+        """A leader whose high watermark is behind, or that has nothing of what its partition had."""
+        empty = body.log_end == 0
+        if empty and body.tp not in self._written:
+            return
         if text := takes_up(event.node, body):
-            self.note(event, text, CHANGE if body.log_end else TURN).keys.add(body.tp)
+            self.note(event, text, TURN if empty else CHANGE).keys.add(body.tp)
+
+    def appended(self, _event: Stamped, body: LogAppend) -> None:
+        """A partition that has had something."""
+        self._written.add(body.tp)
 
     def cut(self, event: Stamped, body: LogTrunc) -> None:
         """Records that a replica drops."""
@@ -502,6 +512,7 @@ _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
     NodeUp: Chronicle.up,
     PartChange: Chronicle.part,
     PartAssume: Chronicle.assumed,
+    LogAppend: Chronicle.appended,
     LogTrunc: Chronicle.cut,
     QRole: Chronicle.role,
     BrokerReg: Chronicle.registered,

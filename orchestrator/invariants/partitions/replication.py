@@ -331,8 +331,11 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     def _follower(self, state: Watermarks, event: Stamped, mirror: LogMirror, lowered: bool) -> Emissions:
         body = event.body
         assert type(body) is LogHw
-        same = mirror.committed.matches(body.new, mirror.ph_of(event, body))
-        if same or same is None:
+        ph = mirror.ph_of(event, body)
+        same = mirror.committed.matches(body.new, ph)
+        log = mirror.replica(event.node).log
+        within_batch = ph is None and not log.batches and log.end == body.new <= mirror.committed.end
+        if same or same is None or within_batch:  # an empty log begins where records were deleted up to
             return NOTHING
         sentence = (
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "

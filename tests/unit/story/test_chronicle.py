@@ -159,10 +159,12 @@ def test_a_leader_behind_its_own_log_is_told() -> None:
 
 
 def test_a_leader_with_an_empty_log_is_told() -> None:
-    """Shows a leader that has nothing of what its partition had, unless it is the first one."""
+    """Shows a leader that has nothing of what its partition had, unless that was nothing, too."""
     trace = Stage().begin()
     trace.assume(1, 0)
-    trace.assume(3, 1)
+    trace.assume(2, 1)
+    trace.append("broker-2", "a")
+    trace.assume(3, 2)
     assert trace.story() == ["broker-3 becomes leader of orders-0 with an EMPTY log: log end 0, high watermark 0"]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from actors.trace.events import LogHw, LogStart
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -150,6 +153,19 @@ def test_a_controller_that_was_replaced_says_nothing_of_the_isr() -> None:
     trace.replicate("b", followers=(2,))
     trace.high_watermark("broker-1", 2, counted=(1, 2))
     assert trace.result("P10").violated == 0
+
+
+@pytest.mark.parametrize(("start", "status"), [(1, "held"), (3, "violated")])
+def test_a_log_that_begins_within_a_batch(start: int, status: str) -> None:
+    """Shows that a follower's empty log may begin within a committed batch, where its leader's log begins after a
+    deletion, with its high watermark there; not beyond what is committed."""
+    trace = TraceBuilder()
+    trace.lead(1, 0, isr=(1, 2, 3))
+    trace.replicate("a", "b")
+    trace.high_watermark("broker-1", 2)
+    trace.emit("broker-3", LogStart(TP, start, "out-of-range", -1))
+    trace.emit("broker-3", LogHw(TP, "follower", 0, start, start, start, [], None))
+    assert trace.result("P10").status == status
 
 
 def test_a_leader_lowers_its_high_watermark() -> None:
