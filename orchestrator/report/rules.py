@@ -27,6 +27,7 @@ BECAUSE = {
     "kafka-7408": "the feature kafka-7408 lets a new leader truncate",
     "kafka-7408-off": "the feature kafka-7408 is off",
     "last-member": "the last member stays in the ISR",
+    "late-heartbeat": "an earlier heartbeat that asked for it came late",
     "late-push": "a delayed UpdateMetadata replaced a newer one",
     "leader-away": "the leader was away",
     "log-start-moved": "the log start moved while remote storage was searched",

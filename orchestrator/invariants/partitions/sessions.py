@@ -28,13 +28,23 @@ class Heard(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Unanswered(msgspec.Struct):
+    """How many heartbeats of an incarnation got no answer before it was unfenced: each may ask, late, to be fenced."""
+
+    incarnation: str
+    times: int = 0
+
+
 class Sessions(State):
     """timeouts_us: node -> the session timeout; the longest under "". active: controller -> since when it leads. heard:
-    "controller/broker" -> Heard. wrong: nodes whose clocks were set. shutdowns: whether brokers were told to stop."""
+    "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker -> its last incarnation
+    that was. wrong: nodes whose clocks were set. shutdowns: whether brokers were told to stop."""
 
     timeouts_us: dict[str, int] = {}
     active: dict[str, tuple[int, Witness]] = {}
     heard: dict[str, Heard] = {}
+    unanswered: dict[str, Unanswered] = {}
+    unfenced: dict[str, str] = {}
     wrong: set[str] = set()
     shutdowns: bool = False
 
@@ -58,6 +68,10 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         "Fencing in runs in which an operator shuts down brokers: they request it.",
         "Controllers and brokers whose clocks were set.",
     )
+    exemptions = {
+        "late-heartbeat": "A broker asks to be fenced until it has caught up with the metadata. Such a heartbeat that "
+        "got no answer comes after the broker was unfenced, and the controller fences it again."
+    }
     types = (BrokerReg, Rpc, QRole, NodeDown, ClockSet, CtlFault)
     before_types = (BrokerReg,)
     cases = {Rpc: ("BrokerHeartbeat",)}
@@ -89,21 +103,30 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             return NOTHING
         did = f"registered {body.incarnation} in place of {known.incarnation}" if replaced else "fenced it"
         since = "it had heard of it" if contacted else "it became active"
-        return self.violated(
-            state.key,
+        sentence = (
             f"{event.node} {did}, {node_name(body.broker)}, {(event.wall - at_us) // 1000} ms after {since}; the "
-            f"session timeout is {timeout_us // 1000} ms",
-            by,
-            event,
+            f"session timeout is {timeout_us // 1000} ms"
         )
+        late = state.unanswered.get(node_name(body.broker))
+        if not replaced and late is not None and late.incarnation == known.incarnation and late.times:
+            late.times -= 1
+            return self.excused("late-heartbeat", state.key, sentence, by, event)
+        return self.violated(state.key, sentence, by, event)
 
     def step(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
         if type(body) is Rpc:
+            incarnation = f"{event.node}/{event.incarnation}"
             if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
-                self._heard(state, body.dst, event, event.node, f"{event.node}/{event.incarnation}", body.took_ms)
+                self._heard(state, body.dst, event, event.node, incarnation, body.took_ms)
+            elif body.outcome != "answered" and state.unfenced.get(event.node) != incarnation:
+                late = state.unanswered.get(event.node)
+                if late is None or late.incarnation != incarnation:
+                    late = state.unanswered[event.node] = Unanswered(incarnation)
+                late.times += 1
         elif type(body) is BrokerReg:
             if not body.fenced:
+                state.unfenced[node_name(body.broker)] = body.incarnation
                 self._heard(state, event.node, event, node_name(body.broker), body.incarnation, 0)
         elif type(body) is QRole:
             if body.role == "leader":

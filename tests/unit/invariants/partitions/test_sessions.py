@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from actors.trace.events import BrokerReg, ClockSet, CtlFault, Rpc
@@ -88,3 +90,35 @@ def test_what_is_no_test() -> None:
     clock.emit(CONTROLLER, ClockSet("f", "start", 5, 0))
     registered(clock, 0, fenced=True)
     assert {trace.result("P27").status for trace in (stops, told, clock)} == {"vacuous"}
+
+
+@pytest.mark.parametrize(
+    ("life", "before", "outcome", "statuses"),
+    [
+        (0, True, "timeout", ["excused", "violated"]),
+        (0, True, "answered", ["violated", "violated"]),
+        (0, False, "timeout", ["violated", "violated"]),
+        (1, True, "timeout", ["violated", "violated"]),
+    ],
+)
+def test_a_heartbeat_that_comes_late(
+    life: int, before: bool, outcome: Literal["answered", "timeout"], statuses: list[str]
+) -> None:
+    """Shows that a heartbeat without an answer, from before its broker was unfenced, excuses that it is fenced once
+    more: not twice, not another incarnation, and not if it was answered, or sent later, when no broker asks for it."""
+    trace = TraceBuilder()
+    trace.role(CONTROLLER, 1, "leader", 101)
+    later(trace, 20_000)
+    if life == 0:
+        trace.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", []))
+    sent = Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 2, outcome, [])
+    if before and life == 0:
+        trace.emit("broker-1", sent)
+    registered(trace, life, fenced=False)
+    if not before or life:
+        trace.emit("broker-1", sent)
+    for status in statuses:
+        registered(trace, life, fenced=True)
+        result = trace.result("P27")
+        assert result.status == status
+        registered(trace, life, fenced=False)
