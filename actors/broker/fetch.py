@@ -50,9 +50,12 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
         result.error, result.diverging = divergence(turn, partition, item.offset, item.last_fetched_epoch)
         if result.diverging is not None:
             return result
-    if not log.start_offset <= item.offset <= log.end_offset:
+    start = log.start_offset
+    if "below-start-served" in turn.step.defects and not params.from_follower:
+        start = min(start, log.base.offset)
+    if not start <= item.offset <= log.end_offset:
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
-    elif item.offset < log.local_start_offset:
+    elif log.start_offset <= item.offset < log.local_start_offset:
         result.error = _moved(turn, params)
         result.valid = result.remote = not result.error
         return result

@@ -281,6 +281,7 @@ class ConsumerNode(ClientNode):
                 broker=ended.peer,
                 version=ended.version,
                 records=delivery.records,
+                log_start=delivery.log_start if delivery.log_start > 0 else UNSET,
             )
         )
 

@@ -40,12 +40,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
-    """Records of one partition, as they go to the application in one poll. ``key``: what the trace calls it."""
+    """Records of one partition, as they go to the application in one poll. ``key``: what the trace calls it.
+    ``log_start``: of the broker's log, -1 where the version of Fetch has no field for it."""
 
     tp: str
     key: str
     offset: int
     leader_epoch: int
+    log_start: int
     records: list[Polled]
 
 
@@ -244,4 +246,4 @@ def _collect(
             Polled(first.offset, first.leader_epoch, second.uid, second.digest),
             Polled(second.offset, second.leader_epoch, first.uid, first.digest),
         ]
-    return [Delivery(position.tp, asked.key, asked.offset, asked.leader_epoch, records)]
+    return [Delivery(position.tp, asked.key, asked.offset, asked.leader_epoch, data.log_start_offset, records)]

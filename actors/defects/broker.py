@@ -183,6 +183,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "A Fetch of many batches leaves some out in the middle.",
         nemesis="clients",
     ),
+    Defect(
+        "below-start-served",
+        "actors.broker",
+        "C8",
+        "Consumers get records below the log start, as long as their segment is there.",
+        nemesis="retention",
+    ),
     Defect("fetch-past-hw", "actors.broker", "C8", "Consumers get records above the high watermark.", "KAFKA-9835"),
     Defect(
         "hw-needs-own-epoch", "actors.broker", "H3", "A new leader's high watermark waits for a record of its epoch."

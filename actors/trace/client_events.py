@@ -172,7 +172,8 @@ class SendReturn(OpReturn, frozen=True, tag="send.return"):
 class PollReturn(OpReturn, frozen=True, tag="poll.return"):
     """``records``, with ``leader_epoch`` (as asked for and checked by the leader, -1 unknown) and ``broker``, who had
     them; or of a truncation without a reset policy where the leader's log parts from what was read
-    (``divergent_offset``, ``divergent_epoch``). ``offset``, ``isolation``: as it was invoked."""
+    (``divergent_offset``, ``divergent_epoch``). ``offset``, ``isolation``: as it was invoked. ``log_start``: of the
+    leader's log, left out at 0, and where the answer does not say."""
 
     kind: ClassVar[OpKind] = "poll"
     tp: str
@@ -184,6 +185,7 @@ class PollReturn(OpReturn, frozen=True, tag="poll.return"):
     records: list[Polled] = []
     divergent_offset: int = -1
     divergent_epoch: int = -1
+    log_start: int | UnsetType = UNSET
 
 
 class ListReturn(OpReturn, frozen=True, tag="list.return"):

@@ -30,6 +30,7 @@ from chaos.nemesis.settings import (
 )
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
+from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
 from chaos.nemesis.workload import (
@@ -55,7 +56,7 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 """And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATE_PATTERNS = frozenset({*GROUPS, *METADATA, "keeps-behind", "forgotten-start"})
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA, *RETENTION, "keeps-behind", "forgotten-start"})
 LATE_FAULTS = kinds_of(TopicAction, RecordDeletion)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 

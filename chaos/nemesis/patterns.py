@@ -11,6 +11,7 @@ from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
+from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import TRANSACTIONS
 from chaos.scenario.selectors import ROLES
@@ -232,5 +233,6 @@ PATTERNS: dict[str, Pattern] = {
     **METADATA,
     **TRANSACTIONS,
     **TIERS,
+    **RETENTION,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -157,6 +157,7 @@ PROOFS: dict[str, Proof] = {
     "log-starts-uncheckpointed": Proof(
         "deletions", r"after a restart broker-2 has log start 0 of orders-0, but \d+ had to be in its checkpoint"
     ),
+    "below-start-served": Proof("deletions", r"from broker-\d, whose log starts at \d+"),
     "start-out-of-range": Proof("retention", r"called (\d+) out of range, but its log starts at \1 and ends at"),
     "copies-uncommitted": Proof("tiers", r"copies offsets \d+ to \d+ of orders-0, but its high watermark is \d+"),
     "copies-newest-first": Proof("tiers", r"copies offsets \d+ to \d+ of \w+-0, but no copy has offsets \d+ to"),

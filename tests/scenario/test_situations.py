@@ -13,6 +13,7 @@ from chaos.nemesis.situations.metadata import METADATA
 from chaos.nemesis.situations.quorum import QUORUM
 from chaos.nemesis.situations.recovery import RECOVERY
 from chaos.nemesis.situations.replicas import REPLICAS
+from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
 from chaos.nemesis.situations.transactions import TRANSACTIONS
 from chaos.scenario.resolve import resolve
@@ -85,8 +86,9 @@ GIVEN_AWAY = {
     "crowded-lookups": ("tiers", "expiry-drops-finished"),
     "moved-lookups": ("tiers", "loss-leaves-reads"),
     "forgotten-start": ("tiers", "log-start-unfound"),
+    "passed-reader": ("retention", "below-start-served"),
 }
-"""Pattern of transactions or tiers -> a nemesis that has a weight for it, and a defect that shows only in it."""
+"""Pattern of transactions, tiers or deletions -> a nemesis that has a weight for it, and a defect that shows in it."""
 BEGIN_WITH = {
     "late-end": 5,
     "late-markers": 4,
@@ -154,8 +156,8 @@ def test_a_producer_that_lingers_gives_a_defect_away() -> None:
     pytest.fail(f"no producer lingered in {len(SEEDS)} runs")
 
 
-def test_each_situation_of_transactions_or_tiers_is_drawn_by_its_nemesis() -> None:
+def test_each_other_situation_is_drawn_by_its_nemesis() -> None:
     """Shows that none is forgotten here or in the files."""
-    assert set(GIVEN_AWAY) == {*TRANSACTIONS, *TIERS}
+    assert set(GIVEN_AWAY) == {*TRANSACTIONS, *TIERS, *RETENTION}
     for pattern, (name, _) in GIVEN_AWAY.items():
         assert library.load(name).nemesis.chaos.pattern[pattern]

@@ -335,7 +335,7 @@ class Budgeted(State):
 
 class OnlyCommittedIsShown(LogInvariant[Budgeted]):
     """A record above the high watermark may still disappear with its leader. A consumer that got it acts on a record
-    that never existed.
+    that never existed. A record below the log start was deleted, perhaps because nobody may read it any more.
 
     Example: broker-1 (high watermark 1,204) returns offset 1,210 to consumer-1 and crashes; broker-2 takes over without
     it.
@@ -362,6 +362,12 @@ class OnlyCommittedIsShown(LogInvariant[Budgeted]):
             return NOTHING
         records = body.records
         state.tested += 1
+        if isinstance(body.log_start, int) and records[0].offset < body.log_start:
+            sentence = (
+                f"{event.node} got {records[0].uid} at offset {records[0].offset:,} of {state.key} from {body.broker}, "
+                f"whose log starts at {body.log_start:,}"
+            )
+            return self.violated(state.key, sentence, event)
         if records[-1].offset < mirror.committed.end and mirror.records.are(records):
             return NOTHING
         for record in records:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Literal
 
+from msgspec import UNSET, UnsetType
+
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
     AnyTraceEvent,
@@ -392,6 +394,7 @@ class TraceBuilder:
         epoch: int = -1,
         digest: int = 0,
         batch_epoch: int = 0,
+        log_start: int | UnsetType = UNSET,
     ) -> str:
         """A poll returns records (offset, uid)."""
         self.operations += 1
@@ -406,6 +409,7 @@ class TraceBuilder:
             leader_epoch=epoch,
             broker=node_name(broker),
             records=got,
+            log_start=log_start,
         )
         return self.emit(client, body)
 

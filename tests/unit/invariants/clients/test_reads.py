@@ -216,6 +216,17 @@ def test_what_is_not_committed_is_shown() -> None:
     )
 
 
+@pytest.mark.parametrize(("log_start", "status"), [(1, "held"), (2, "violated")])
+def test_a_deleted_record(log_start: int, status: str) -> None:
+    """Shows that a record below the log start of the broker that returns it violates C8; the first above does not."""
+    trace = committed("a", "b")
+    trace.polled("consumer-1", (1, "b"), log_start=log_start)
+    result = trace.result("C8")
+    assert result.status == status
+    if status == "violated":
+        assert result.violations[0].sentence.endswith("of orders-0 from broker-1, whose log starts at 2")
+
+
 def test_another_record_than_the_committed_one() -> None:
     """Shows that an offset below the high watermark is not enough: the record must be the committed one."""
     trace = committed("a", "b")
