@@ -39,7 +39,7 @@ POINTS: dict[str, PointKind] = {
     "after-request": PointKind(Call, True, "api", "it has sent a request"),
     "before-reply": PointKind(Reply, False, "api", "it has served a request, and is about to answer"),
     "after-reply": PointKind(Reply, True, "api", "it has answered a request"),
-    "on-becoming-leader": PointKind(Record, True, "partition", "it took up a leadership, and nobody knows yet"),
+    "on-becoming-leader": PointKind(Record, True, "partition", "it became a leader, and no other node knows yet"),
 }
 """Name of a point -> what it is."""
 

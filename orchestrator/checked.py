@@ -171,14 +171,14 @@ def remarks_on(conductor: ScenarioConductor) -> list[str]:
         name = f"{each.id} ({each.kind})"
         if each.until_missed:
             until = moments[each.id].until
-            found.append(f"{name} went on to the end of the chaos: its end ({until}) was never seen")
+            found.append(f"{name} lasted to the end of the chaos: its end ({until}) was never seen")
         if each.id in optional and each.phase == "without target":
             nobody.append(name)
         elif each.id in optional and each.phase == "cancelled":
             never.append((name, moments[each.id].when))
     if nobody:
         when = "its moment" if len(nobody) == 1 else "their moments"
-        found.append(f"{', '.join(nobody)} had no target: when {when} came, there was nobody to hit")
+        found.append(f"{', '.join(nobody)} had no target: when {when} came, there was no node to hit")
     if len(never) == 1:
         found += [f"{name} never began: its moment ({moment}) did not come during the chaos" for name, moment in never]
     elif never:

@@ -321,7 +321,7 @@ class RunMetrics:
     def metrics(self) -> Metrics:
         """The measures of a run that is over. Raises ValueError if its chaos never began."""
         if self._start_us < 0:
-            raise ValueError("the run never came to its time 0: there is nothing to measure")
+            raise ValueError("the run never reached its time 0: there is nothing to measure")
         if self._end_us < 0:
             self._phase(Stamped("", "", 0, 0, self._now_us, 0, "", "", CtlPhase("healing")), CtlPhase("healing"))
         found: Metrics = {name: float(number) for name, number in sorted(self._counts.items())}

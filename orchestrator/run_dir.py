@@ -43,16 +43,16 @@ FileT = TypeVar("FileT")
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """Facts about a run that its trace does not hold: ``manifest.json``.
+    """Facts about a run that are not in its trace: ``manifest.json``.
 
-    started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" while it goes on, or if its
+    started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" during the run, or if its
     driver was killed. duration: seconds of the run's own time. zero_ms: the scenario's time 0, milliseconds since 1970
     in a live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken,
-    or what the cluster did not do; detail: why. doubts: what speaks against the run having gone its way; no later check
-    may forget them. remarks: what did not come as the schedule says, and speaks against nothing. digest: of the trace,
-    "" if there is none. drawn: what the seed decided, by place in the scenario. reproduce: the command that does the
-    same run again. repeated: digest of the trace when that was done last (a run in the sim, by ``krift replay`` or
-    because its scenario expects X8), "" as long as it was not.
+    or the step that the cluster failed; detail: the reason. doubts: reasons to doubt the run, which every later check
+    repeats. remarks: deviations from the schedule that do not change the outcome. digest: of the trace,
+    "" if there is none. drawn: draws of the seed, by place in the scenario. reproduce: the command that repeats the
+    run. repeated: digest of the trace of the last repetition (of a sim run, by ``krift replay`` or because its scenario
+    expects X8), "" without one.
     """
 
     schema: Literal["krift-manifest/v1"] = MANIFEST_SCHEMA
@@ -175,7 +175,7 @@ class RunDir:
     def fate(self, manifest: Manifest) -> str:
         """What became of a run that has left less than one that is whole."""
         if manifest.status == "running":
-            return "its run goes on" if is_held(self.path) else "its run was killed before it came to its end"
+            return "its run is still going on" if is_held(self.path) else "its run was killed before its end"
         if manifest.status == "completed" and not self.logs.is_dir():
             return "none was kept"
         return f"its run was {manifest.status}" + (f", {manifest.detail}" if manifest.detail else "")

@@ -36,10 +36,10 @@ FINISHED_EARLY = "did not reach the steady state"
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """What proves a violation: ``events`` are ids (``node/incarnation/seq``), ``causes`` the ids of what led to
-    them. times: how often it was found with this very sentence; the events are those of the first time. known: the
-    finding about Kafka itself that shows here, "" if none does. at_us: when it was found for the first time, in
-    microseconds since time 0; null if time 0 never came. path: how it came about, from the fault to the proof."""
+    """A violation and its proof. events: ids (``node/incarnation/seq``) of the events that prove it; causes: ids of the
+    events that led to them. times: number of violations with this sentence; the events are those of the first one.
+    known: the finding about Kafka itself that explains it, "" if none does. at_us: time of the first one, in
+    microseconds since time 0; null if time 0 never came. path: the steps from the fault to the proof."""
 
     key: str
     sentence: str
@@ -52,10 +52,10 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Excuse(msgspec.Struct, frozen=True):
-    """Where a promise gave way, as one of its exemptions allows, for the first time. rule: name of the exemption. key,
-    sentence, events, at_us: as of a ``Violation``. regained: how often what was missing by this rule is there again at
-    the end; ``regained_us``: since when at the latest, in microseconds since time 0; null if none is, or time 0 never
-    came; ``regained_how``: how that came, a sentence."""
+    """The first break of a promise that one of its exemptions allows. rule: name of the exemption. key, sentence,
+    events, at_us: as of a ``Violation``. regained: number of records that were missing by this rule and are back at the
+    end; regained_us: time at which the last of them came back, in microseconds since time 0, null if none did or time 0
+    never came; regained_how: a sentence on their return."""
 
     rule: str
     key: str
@@ -68,9 +68,10 @@ class Excuse(msgspec.Struct, frozen=True):
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """Acknowledged records of one partition that one event showed to be gone. rule: name of the exemption that allows
-    it, "" if none does. key: the partition. number: of records. event: its id, "" if only the end of the run showed
-    it. at_us: when the first was found to be gone, in microseconds since time 0; null if time 0 never came."""
+    """Acknowledged records of one partition that are missing, as one event shows. rule: name of the exemption that
+    allows the loss, "" if none does. key: the partition. number: of records. event: its id, "" if only the end of the
+    run showed the loss. at_us: time at which the first was missing, in microseconds since time 0; null if time 0 never
+    came."""
 
     rule: str
     key: str
@@ -80,11 +81,11 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class InvariantVerdict(msgspec.Struct, frozen=True):
-    """One invariant. ``violated``: how many violations there are, of which ``violations`` has the first that differ.
-    excused: rule -> how often it gave way by it, of which ``excuses`` has the first, the earliest rule first. weight:
-    what it means for the scenario's expectation ("known": it is violated because of what Kafka itself gets wrong);
-    ``against``: what speaks against it, "" if nothing does. gone: acknowledged records that are lost, or were missing
-    for a time, by the event that showed it, the earliest first."""
+    """The result of one invariant. tested: number of tests. why: reason of vacuous or inconclusive. violated: number of
+    violations; violations: the first of each sentence. excused: rule -> number of excused breaks; excuses: the first
+    break of each rule, the earliest rule first. weight: effect on the scenario's expectation ("known": a bug of Kafka
+    itself explains the violation); against: the reason against the expectation, "" if there is none. gone: acknowledged
+    records that are lost, or were missing for a time, by the event that showed it, the earliest first."""
 
     id: str
     title: str
@@ -111,8 +112,8 @@ class InvariantVerdict(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """What the scenario expects: invariants that must be violated, that must hold, that must give way where one of
-    their rules excuses it, and that may be violated."""
+    """The scenario's expectation: invariants that must be violated, that must hold, that must be broken only where one
+    of their rules excuses it, and that may be violated."""
 
     violated: list[str] = []
     held: list[str] = []
@@ -141,12 +142,12 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The content of ``verdict.json``.
 
-    outcome: held (nothing violated), violated, or inconclusive. expected: whether that is what the scenario expects,
-    as ``expects`` says. unexpected: what speaks against it; undecided: what could not be decided. known: findings about
-    Kafka itself (docs/findings.md) that show and that nobody expected. must_happen: name -> seen. asked: how an
-    operator must have been answered -> whether one was. defects: bugs that were planted on purpose. remarks: what did
-    not go as it was meant to, and speaks against nothing; sentences. story: what happened, line by line. setting: the
-    cluster in a line, with what decides who may lead.
+    outcome: held (nothing violated), violated, or inconclusive. expected: whether the scenario expects this outcome;
+    expects: its expectation. unexpected: reasons against it; undecided: points without a decision. known: findings
+    about Kafka itself (docs/findings.md) that showed and that the scenario does not expect. must_happen: required event
+    -> whether it was seen. asked: required answer to an operator -> whether it was given. defects: bugs that were
+    planted on purpose. remarks: deviations that do not change the outcome; sentences. story: what happened, line by
+    line. setting: the cluster in a line, with the settings that decide which replicas may lead.
     """
 
     schema: Literal["krift-verdict/v1"] = VERDICT_SCHEMA

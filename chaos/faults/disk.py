@@ -23,7 +23,7 @@ CONTROLLERS = ("active-controller", "voters(", "controller")
 
 
 class PowerLoss(NodeCrash):
-    """The machine loses power: what no Sync covered is gone from the disk."""
+    """The machine loses power: unsynced data is gone from the disk."""
 
     kind = "power-loss"
     hits: ClassVar[Whom] = "servers"
@@ -49,7 +49,7 @@ class PowerLoss(NodeCrash):
 
 
 class TornTail(PowerLoss):
-    """The machine loses power in the middle of a write: the last entry that no Sync covered is there in part."""
+    """The machine loses power in the middle of a write: the last unsynced entry is on the disk in part."""
 
     kind = "torn-tail"
     plainness = 8
@@ -68,7 +68,7 @@ class TornTail(PowerLoss):
 
 class DiskWipe(PowerLoss):
     """The disk is replaced: the node comes back with an empty directory, which has a new id. A mutation wipes brokers
-    alone: a wiped voter may forget what only a majority with it had, and Kafka promises nothing then."""
+    alone: a wiped voter may forget records that only a majority with it had, and then Kafka promises nothing."""
 
     kind = "wipe"
     hits = "brokers"

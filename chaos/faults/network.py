@@ -117,7 +117,7 @@ def _listed(selectors: Selectors | None) -> str:
 
 
 class NetworkPartition(LinkFault):
-    """Messages on the links wait until the partition heals. Connections stay open, senders' timers run on."""
+    """Messages on the links wait until the partition heals. Connections stay open, and senders' timers continue."""
 
     kind = "partition"
     plainness = 2

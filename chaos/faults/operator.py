@@ -58,7 +58,7 @@ class AdminAction(Fault):
 
 
 class LeaderElection(AdminAction):
-    """Leader elections that an operator asks for (ElectLeaders)."""
+    """Leader elections at an operator's request (ElectLeaders)."""
 
     kind = "elect"
     call = ELECT_LEADERS
@@ -197,7 +197,7 @@ class Configuration(AdminAction):
 
 
 class QuorumDescription(AdminAction):
-    """A look at the quorum's members (DescribeQuorum)."""
+    """The quorum leader's view of its members (DescribeQuorum)."""
 
     kind = "describe-quorum"
     call = DESCRIBE_QUORUM
@@ -263,7 +263,7 @@ class VoterAddition(VoterChange):
 
 
 class VoterRemoval(VoterChange):
-    """A voter is one no longer (RemoveRaftVoter)."""
+    """A voter becomes an observer (RemoveRaftVoter)."""
 
     kind = "remove-voter"
     call = REMOVE_VOTER

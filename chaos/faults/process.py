@@ -42,8 +42,8 @@ def chosen(selectors: Sequence[Selector], view: ClusterView, nodes: Sequence[str
 
 
 class NodeCrash(Fault):
-    """Nodes' processes end, at once, or each when it comes to a point, the n-th time (``actors.crash_points``). At the
-    end they are restarted from what was written to disk."""
+    """Processes of nodes end, at once, or each when it reaches a point for the n-th time (``actors.crash_points``). At
+    the end they restart from the data on their disks."""
 
     kind = "crash"
     short = "nodes"
@@ -137,7 +137,7 @@ class NodeCrash(Fault):
 
 
 class NodePause(Fault):
-    """The process is stopped and later goes on; to the others it is silent, its connections stay open."""
+    """The process is stopped, and continues later; meanwhile it is silent, and its connections stay open."""
 
     kind = "pause"
     short = "nodes"
@@ -213,7 +213,7 @@ class NodeShutdown(Fault):
 
 class NodeBounce(Fault):
     """Controllers or brokers are stopped and started one after the other, each with the settings given here; the next
-    goes when the one before is back. The active controller comes last of the controllers."""
+    one stops when the previous one is back. The active controller is the last of the controllers."""
 
     kind = "rolling-bounce"
     section = "action"

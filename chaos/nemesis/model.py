@@ -122,10 +122,11 @@ Reason = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class Shape(Model):
-    """Of the cluster and its topic. Replicas are at most as many as brokers, and min.insync.replicas as replicas. Spare
-    controllers are there where ``kraft.version`` is 1. Strangers are voters whose disks belong to another cluster, at
-    most as many as the others can do without. remote_store: whether there is one, and the topic is tiered. retention:
-    whether old segments go: without it no key about segments and retention is drawn, unless the topic is tiered."""
+    """The shape of the cluster and its topic. There are at most as many replicas as brokers, and min.insync.replicas is
+    at most the number of replicas. Spare controllers exist if ``kraft.version`` is 1. Strangers are voters whose disks
+    belong to another cluster, at most as many as the others can do without. remote_store: whether there is one, and the
+    topic is tiered. retention: whether old segments are deleted; without it no key about segments and retention is
+    drawn, unless the topic is tiered."""
 
     voters: Counts = {3: 1}
     spare_controllers: Counts = {0: 1}
@@ -146,18 +147,19 @@ class Versions(Model):
 
 
 class Workload(Model):
-    """Clients: how many of each kind, and what each is like. ``rate``: records a second of a producer. ``retries``:
-    what its configuration says of them. ``ago``: how long before it asks the time is that a prober asks for, instead of
-    a ``timestamp``, 0 none; ``calls``: whose call it makes; ``together``: whether one is about all partitions;
-    ``api_timeout``: for how long it asks before it gives up, 0 as long as Kafka says, which an admin client tells the
-    broker, too. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``: consumers of a group,
-    beside the others; what follows is about them. ``patience``: whether they may be silent for longer than they may
-    take to join. ``transactional``: whether a producer sends in transactions;
-    ``records``, ``aborts``, ``stays``: how many it sends in each, how many of a hundred it aborts, and whether it stays
-    in some for longer than it may; ``lingers``: whether it stays in its last one, until that must have timed out;
-    ``transfers``: whether they are transfers; ``namesakes``: whether all these producers have one transactional id, so
-    that each fences the others. ``processors``: members of a group that copies the topic, each record with the
-    positions in one transaction; ``returns``: whether as many of another group copy that back, round and round."""
+    """Clients: the number of each kind, and their properties. Of a producer: ``rate``: its records a second;
+    ``retries``: the value of that key. Of a prober: ``ago``: it looks up the time that long ago instead of a
+    ``timestamp`` (0: it does not); ``calls``: of the admin client or of a consumer; ``together``: whether one call is
+    about all partitions; ``api_timeout``: time after which it gives up, 0: Kafka's default, which an admin client also
+    sends to the broker. ``external``: whether a consumer keeps its offsets outside Kafka. ``members``: consumers of a
+    group, beside the others, with ``assignor``, ``commit``, ``static``, ``stall`` and ``absence``; ``patience``:
+    whether they may be silent for longer than the time to join. ``transactional``: whether a producer sends in
+    transactions; ``records``, ``aborts``: records of each transaction, and the percentage that it aborts; ``stays``:
+    whether it stays in some for longer than their timeout; ``lingers``: whether it stays in its last one until that
+    must have timed out; ``transfers``: whether they are transfers; ``namesakes``: whether all these producers have one
+    transactional id, so that each fences the others. ``processors``: members of a group that copies the topic, each
+    record with the positions in one transaction; ``returns``: whether another group with as many members copies the
+    records back."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -195,9 +197,10 @@ class Workload(Model):
 
 
 class Course(Model):
-    """How long the chaos lasts, how many faults there are and how close together they begin, how long each lasts, and
-    whether it begins and ends at a time or when something is seen. Whether everybody is healed, or a core alone; then
-    ``stay`` as many faults that keep a node silent last to the end of the chaos, and may stay beyond it."""
+    """The course of the chaos: its duration, the number of faults, the time within which they begin, the duration of
+    each, and whether it begins and ends at a time or when an event is seen. ``healed``: whether every node is healed,
+    or a core alone; then as many faults as ``stay`` says, which silence a node, last to the end of the chaos, and may
+    stay after it."""
 
     duration: DurationRanges = {(6_000_000, 12_000_000): 1}
     number: Counts = {2: 1, 4: 1}
@@ -213,8 +216,8 @@ class Course(Model):
 
 
 class Knobs(Model):
-    """What faults are like: the form of a cut, how many nodes a fault hits, chances, delays, points, clocks;
-    whose disk is wiped. A wiped voter may forget what only a majority with it had, and Kafka promises little then."""
+    """The properties of faults: the form of a cut, the number of nodes, chances, delays, points, clocks, the disk that
+    is wiped. A wiped voter may forget records that only a majority with it had, and then Kafka promises little."""
 
     form: Annotated[dict[Form, Weight], _SOME] = {"isolate": 1, "between": 1, "from-to": 1}
     several: Counts = {1: 4, 2: 1}
@@ -236,7 +239,7 @@ class Nemesis(Model):
 
     schema_: Literal["krift-nemesis/v1"] = Field(alias="schema")
     name: Name = Field(description="A name for the nemesis, lower-case with dashes.")
-    about: str = Field(min_length=1, max_length=2000, description="What it is after, in a sentence.")
+    about: str = Field(min_length=1, max_length=2000, description="Its target, in a sentence.")
     shape: Shape = Shape()
     timers: Annotated[dict[Timers, Weight], _SOME] = {"quick": 4, "kafka": 1}
     features: dict[str, Words] = {}

@@ -54,7 +54,7 @@ class Topic(Model):
 
 
 class RemoteStore(Model):
-    """The object store that segments of topics with remote.storage.enable are copied to: remote-store-1."""
+    """The object store for segments of topics with remote.storage.enable: remote-store-1."""
 
     config: Config = {}
 
@@ -64,7 +64,7 @@ class Cluster(Model):
 
     voters: int = Field(3, ge=1, le=9, description="controller-1 to controller-N")
     spare_controllers: int = Field(
-        0, ge=0, le=6, description="Number of further controllers, which are no voters at first."
+        0, ge=0, le=6, description="Number of additional controllers, which are not voters at first."
     )
     brokers: int = Field(3, ge=1, le=50, description="broker-1 to broker-N")
     remote_store: RemoteStore | None = Field(None, description="A remote store for tiered storage: remote-store-1.")
@@ -73,7 +73,7 @@ class Cluster(Model):
 
 
 class NodeOverride(Model):
-    """What one node has otherwise than the others."""
+    """Settings of one node that differ from those of the others."""
 
     cluster_id: Annotated[
         str | None,
@@ -107,7 +107,7 @@ class Stay(Model):
     every: PositiveDuration = Field(description="Interval of such transactions, such as 10s.")
     lasts: PositiveDuration = Field(description="Time for which it stays in one, such as 2s.")
     after: int | None = Field(
-        None, ge=1, description="After that many records of a transaction; before its end if not given."
+        None, ge=1, description="After this many records of a transaction; before its end if not given."
     )
 
 
@@ -137,14 +137,14 @@ class Producer(Client):
 
 
 class Rewind(Model):
-    """A consumer that goes back from time to time, to the first record that is at most so old."""
+    """A consumer that goes back at an interval, to the first record of some age at most."""
 
     every: PositiveDuration = Field(description="Time between two rewinds, such as 2s.")
     by: Duration = Field(description="Greatest age of the records that it goes back to, such as 500ms.")
 
 
 class ExternalOffsets(Model):
-    """A consumer whose application keeps its positions itself, and goes on there when it starts again."""
+    """A consumer whose application stores its positions itself, and continues there after a restart."""
 
     every: PositiveDuration = Field(description="Time between two saves, such as 100ms.")
     wait: PositiveDuration = Field(
@@ -153,7 +153,7 @@ class ExternalOffsets(Model):
 
 
 class Stall(Model):
-    """An application that does not poll for a while, from time to time: its heartbeats go on."""
+    """An application that stops polling at an interval, for a while; its heartbeats continue."""
 
     every: PositiveDuration = Field(
         description="Time from the beginning of one pause to that of the next, such as 10s."
@@ -162,29 +162,29 @@ class Stall(Model):
 
 
 class Absence(Model):
-    """An application that closes its consumer from time to time, and makes a new one."""
+    """An application that closes its consumer at an interval, and creates a new one later."""
 
     every: PositiveDuration = Field(description="Time between two closes, such as 10s.")
     lasts: PositiveDuration = Field(description="Time until it opens a new one, such as 2s.")
 
 
 class Consumer(Client):
-    """Reads its partitions from where auto.offset.reset says, or from an offset, and follows them; in a group those
-    that the group assigns to it, from what the group committed."""
+    """Reads its partitions from an offset, or from the one that auto.offset.reset selects, and follows them; in a group
+    those that the group assigns to it, from the group's committed offsets."""
 
     group: GroupId | None = None
     commit: Literal["auto", "sync", "async", "none"] | None = Field(
         None,
-        description="Of a consumer in a group: the consumer commits by itself (the default), its application does and "
-        "waits or does not, or nobody does.",
+        description="Of a consumer in a group. auto (the default): the consumer commits by itself; sync, async: its "
+        "application commits, and waits or does not; none: no commits.",
     )
     commit_every: PositiveDuration | None = Field(None, description="Time between two commits by hand, such as 500ms.")
     stall: Stall | None = None
     absence: Absence | None = None
     copy_to: TopicName | None = Field(
         None,
-        description="A mirror: the consumer in a group sends what it reads to this topic, and its application commits, "
-        "commit: sync, when all of it is acknowledged.",
+        description="A mirror: the consumer in a group sends its records to this topic, and its application commits "
+        "(commit: sync) once all of them are acknowledged.",
     )
     transactional: Transactional | None = Field(
         None,
@@ -204,17 +204,17 @@ class Consumer(Client):
 
 
 class ListOffsets(Client):
-    """Asks for an offset of each partition again and again."""
+    """Looks up an offset of each partition at an interval."""
 
-    every: PositiveDuration = Field(description="Time between two questions, such as 20ms.")
+    every: PositiveDuration = Field(description="Time between two look-ups, such as 20ms.")
     timestamp: Timestamp = -1
-    ago: Duration | None = Field(None, description="Ask for the time that long ago, not for `timestamp`.")
+    ago: Duration | None = Field(None, description="Look up the time that long ago, instead of `timestamp`.")
     client: Literal["admin", "consumer"] = Field(
-        "admin", description="Whose call: the admin client's `listOffsets`, or a consumer's `offsetsForTimes`."
+        "admin", description="The call: the admin client's `listOffsets`, or a consumer's `offsetsForTimes`."
     )
-    together: bool = Field(False, description="One call asks about all partitions, not one about each.")
+    together: bool = Field(False, description="One call for all partitions, not one for each.")
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    replica_id: int | None = Field(None, ge=0, description="Ask as the broker of this id does when it follows.")
+    replica_id: int | None = Field(None, ge=0, description="Send the requests of a follower with this broker id.")
 
 
 class Workload(Model):
@@ -277,7 +277,7 @@ if TYPE_CHECKING:
     Action = OneKind
 else:
     Fault = _of_kinds("Fault", "Exactly one fault.", "fault")
-    Action = _of_kinds("Action", "Exactly one thing that an operator does.", "action")
+    Action = _of_kinds("Action", "Exactly one action of an operator.", "action")
 
 
 class Chaos(Model):
@@ -288,7 +288,7 @@ class Chaos(Model):
     action: Action | None = None
     lasts: PositiveDuration | None = Field(None, alias="for", description="How long it lasts.")
     until: Moment | None = Field(None, description="The moment at which it ends, at the latest the end of the chaos.")
-    optional: bool = Field(False, description="The run may pass although this never takes effect.")
+    optional: bool = Field(False, description="The run is conclusive even if this never takes effect.")
 
     @property
     def what(self) -> FaultBase:
@@ -314,7 +314,7 @@ class Chaos(Model):
 
 
 class Expect(Model):
-    """What the run should show, by invariant ids; and how an operator should be answered, as for the trigger asked."""
+    """The expected results, by invariant ids, and the answers that an operator must get, as for the trigger asked."""
 
     violated: list[str] = []
     held: list[str] = []
@@ -332,7 +332,7 @@ class Budgets(Model):
 
 
 class Heal(Model):
-    """What the healing brings back: everything, or a core alone."""
+    """The nodes that the healing brings back: all, or only a core."""
 
     core: Core | None = None
 

@@ -266,7 +266,7 @@ TRIGGERS: dict[str, Trigger] = {
             "unclean-election",
             PartChange,
             "The controller elected a leader outside the ISR.",
-            (_TP, Argument("by", "by", "operator: somebody asked for it; controller: by its configuration")),
+            (_TP, Argument("by", "by", "operator: by a request; controller: by its configuration")),
             _unclean_election,
         ),
         Trigger(
@@ -284,7 +284,11 @@ TRIGGERS: dict[str, Trigger] = {
             _isr_proposed,
         ),
         Trigger(
-            "diverging", RepFetch, "A leader tells a follower where their logs part.", (_LOG, _BY_SERVER), _diverging
+            "diverging",
+            RepFetch,
+            "A leader reports to a follower where their logs diverge.",
+            (_LOG, _BY_SERVER),
+            _diverging,
         ),
         Trigger("isr-expanded", PartChange, "An ISR has all its replicas again.", (_TP,), _isr_expanded),
         Trigger(
@@ -415,7 +419,7 @@ TRIGGERS: dict[str, Trigger] = {
         Trigger(
             "epoch-minted",
             MetaMint,
-            "The active controller made a new metadata epoch, which it has pushed to nobody yet (`kip-232: seed`).",
+            "The active controller made a new metadata epoch, and has not pushed it to any broker (`kip-232: seed`).",
             (_BY_CONTROLLER,),
             _always,
         ),

@@ -162,7 +162,7 @@ def _carry_out(
     _print(report, campaign.directory, as_json, full)
     outputs.write(lambda: suites_of_campaign(report), lambda: summary_of_campaign(report))
     if interrupted:
-        talk.say(f"interrupted after {report.runs:,} of {some(report.asked, 'run')}; what was done is kept")
+        talk.say(f"interrupted after {report.runs:,} of {some(report.asked, 'run')}; the finished runs are kept")
         talk.say(_how_to_resume(campaign))
         return INTERRUPTED
     return report.exit_code
@@ -184,7 +184,7 @@ def _worst_failure(report: Report, directory: CampaignDir) -> Verdict | None:
 
 
 def _how_to_resume(campaign: Campaign) -> str:
-    return f"go on with  krift campaign --resume {campaign.directory.path}"
+    return f"continue with  krift campaign --resume {campaign.directory.path}"
 
 
 def _announcement(asked: Asked) -> str:
@@ -275,7 +275,7 @@ def _check_same(ctx: click.Context, directory: CampaignDir, asked: Asked, now: A
         meant = [name for name in _OF_THE_CAMPAIGN if ctx.get_parameter_source(name) == given]
         if meant:
             raise click.UsageError(
-                "--resume goes on with what was asked: give all of it again, names first, or nothing"
+                "--resume uses the names and options of the campaign: repeat all of them, names first, or none"
             )
         return
     differing = now.differs_from(asked)

@@ -51,7 +51,7 @@ class Moment(msgspec.Struct, frozen=True):
         if not self.since_zero:
             return self.number
         if manifest.zero_ms < 0:
-            raise wrong(f"--at zero+{self.number}", "the run never came to its time 0", "--at without zero+")
+            raise wrong(f"--at zero+{self.number}", "the run never reached its time 0", "--at without zero+")
         return manifest.zero_ms + self.number
 
 

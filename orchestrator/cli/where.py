@@ -79,7 +79,7 @@ class Where(msgspec.Struct, frozen=True):
         if runtime != "live":
             raise _wrong("--tls", "a sim run sends nothing over a network", "--runtime live with it")
         if self.tls == IN_THE_CLEAR and self.is_elsewhere and not self.insecure:
-            problem = "whoever reaches the other machines could talk to the nodes"
+            problem = "anybody who reaches the other machines could send requests to the nodes"
             raise _wrong("--tls", problem, f"{MADE_FOR_THE_RUN}, a directory with certificates, or --insecure with it")
         named = self.tls not in (IN_THE_CLEAR, MADE_FOR_THE_RUN)
         if named and not self.is_elsewhere and not Path(self.tls).is_dir():

@@ -421,7 +421,7 @@ class LiveRun:
             host: str = await agent.host.remote()
         except RayActorError as error:
             lost = ", ".join(name for name, node in self._nodes.items() if node.agent is agent)
-            lost = f"nobody answers where {lost} ran, so what was recorded there is lost: {reason(error)}"
+            lost = f"the machine of {lost} does not answer, so the events recorded there are lost: {reason(error)}"
             self._broken = f"{self._broken}; {lost}" if self._broken else lost
             return ""
         return host

@@ -31,7 +31,7 @@ Link = Callable[[Path], str]
 
 def read_report(directory: CampaignDir) -> Report:
     """What came of a campaign. Raises InputError if there is nothing yet."""
-    expected = "a campaign that ended, or was interrupted; krift campaign --resume goes on with this one"
+    expected = "a campaign that ended, or was interrupted; krift campaign --resume continues this one"
     return read_json(directory.report_data, Report, REPORT_SCHEMA, expected)
 
 

@@ -106,7 +106,7 @@ def _told(body: OpReturn) -> str:
     if isinstance(body, AdminReturn):
         return answer(body)
     if body.outcome != "ok":
-        how = "failed" if body.outcome == "fail" else "nobody knows whether it was done"
+        how = "failed" if body.outcome == "fail" else "its outcome is unknown"
         return f"{how} ({error_name(body.error)})"
     if isinstance(body, ListReturn | SendReturn) and body.offset >= 0:
         return f"offset {body.offset:,} by {body.broker}"

@@ -37,7 +37,7 @@ STYLES: dict[Status, str] = {
 MEANINGS: dict[Status, str] = {
     "violated": "broken; each violation names the events that prove it",
     "inconclusive": "this run cannot decide it",
-    "held": "tested that often, and kept each time",
+    "held": "tested that often, and it held each time",
     "excused": "broken, but only where the scenario or Kafka's contract allows it; all its other tests passed",
     "vacuous": "not tested by this run, so nothing is known",
 }

@@ -66,7 +66,7 @@ def resumable(soak: SoakDir) -> Asked:
     """What was asked of a soak that can go on. Raises InputError if it cannot."""
     asked = soak.read_asked()
     if is_held(soak.path):
-        raise wrong(soak.path, "it goes on already", "a soak whose driver is gone; krift soak status shows it")
+        raise wrong(soak.path, "it is running", "a soak whose driver has ended; krift soak status shows it")
     state = soak.read_status().state if soak.status.exists() else "running"
     if state not in ("running", "interrupted"):
         raise wrong(soak.path, f"it is over: {state}", "a soak that was killed or interrupted")

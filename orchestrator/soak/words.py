@@ -34,7 +34,7 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
     """The whole status, for people."""
     state = status.state
     if state == "running" and not alive:
-        state = "its driver is gone; krift soak resume goes on with it"
+        state = "its driver has ended; krift soak resume continues it"
     done = 100 * status.time_us / status.duration_us if status.duration_us else 0
     speed = f", {status.time_us / 1e6 / status.wall_s:.1f} s a second" if status.wall_s else ""
     lines = [

@@ -98,7 +98,7 @@ def _resource(text: str) -> str:
 def answer(body: AdminReturn) -> str:
     """What an operator was told, in words."""
     if body.outcome != "ok":
-        sure = "nothing was done" if body.outcome == "fail" else "nobody knows whether it was done"
+        sure = "nothing was done" if body.outcome == "fail" else "its outcome is unknown"
         return f"{error_name(body.error)}, {sure}"
     if body.call == DESCRIBE_QUORUM:
         return f"{len(body.results.get('voters', {}))} voters, leader {body.results.get('leader', '?')}"

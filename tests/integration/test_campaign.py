@@ -101,5 +101,5 @@ def test_executors_and_drivers_may_die(tmp_path: Path) -> None:
     assert len({done.record.seed for done in results}) == len(results) > len(seeds)
     assert {done.record.exit_code for done in results} == {0}
     assert f"{len(seeds):,} of 2,000 runs done already" in command.said()
-    assert f"interrupted after {len(results):,} of 2,000 runs; what was done is kept" in command.said()
-    assert "go on with  krift campaign --resume " in command.said()
+    assert f"interrupted after {len(results):,} of 2,000 runs; the finished runs are kept" in command.said()
+    assert "continue with  krift campaign --resume " in command.said()

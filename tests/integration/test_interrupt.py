@@ -181,7 +181,7 @@ def test_a_killed_driver_takes_all_processes_with_it(runs: Runs) -> None:
     check = runs.start("check", "--engine", "in-process")
     assert check.end() == 2
     (line,) = check.said().splitlines()
-    assert "it has no trace: its run was killed before it came to its end; expected krift check " in line
+    assert "it has no trace: its run was killed before its end; expected krift check " in line
     assert " --engine streaming, which judges what its nodes recorded" in line
 
 

@@ -114,7 +114,7 @@ def test_what_had_no_effect_is_told() -> None:
     """Shows the request that changed nothing, and the end that was never seen; the answers are as expected."""
     verdict = judged("elect-unclean-acks-all").verdict
     until, request = verdict.remarks
-    assert until.startswith("f2 (crash) went on to the end of the chaos: its end (when seen: leader-elected(")
+    assert until.startswith("f2 (crash) lasted to the end of the chaos: its end (when seen: leader-elected(")
     assert request.endswith("unclean election of orders-0 had no effect: orders-0 ELECTION_NOT_NEEDED")
     assert list(verdict.asked.values()) == [True, True]
 

@@ -292,7 +292,7 @@ def test_voters_come_and_go(quorum: Plan) -> None:
 
 def test_a_run_that_never_began_has_no_metrics(plan: Plan) -> None:
     """Shows that asking all the same is an error, and that a run cut short in its chaos has metrics."""
-    with pytest.raises(ValueError, match="never came to its time 0"):
+    with pytest.raises(ValueError, match="never reached its time 0"):
         RunMetrics(plan).metrics()
     metrics = RunMetrics(plan)
     metrics(Stamped("run", "driver", 0, 0, 1_000_000, 0, "", "", CtlPhase("chaos")))

@@ -130,7 +130,8 @@ def test_ctrl_c(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ended.code, spark.stopped) == (130, True)
     assert "outcome     interrupted" in ended.out
     assert (
-        "interrupted after 2 of 5 runs; what was done is kept\ngo on with  krift campaign --resume runs/" in ended.err
+        "interrupted after 2 of 5 runs; the finished runs are kept\ncontinue with  krift campaign --resume runs/"
+        in ended.err
     )
     ended = krift("campaign", "--resume", "latest", "--json")
     assert "2 of 5 runs done already" in ended.err
@@ -147,7 +148,7 @@ def test_spark_gives_up(spark: NoSpark, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "spread", spread)
     ended = krift("campaign", "small.yaml", "--seeds", "5")
     assert (ended.code, ended.out, spark.stopped) == (4, "", True)
-    assert "go on with  krift campaign --resume runs/campaign-small-" in ended.err
+    assert "continue with  krift campaign --resume runs/campaign-small-" in ended.err
     assert ended.err.endswith("krift: Spark gave up: Task 3 failed 4 times\n")
 
 

@@ -99,7 +99,7 @@ def test_faults_that_need_not_find_anybody_share_a_note(tmp_path: Path) -> None:
     moment = "when seen: truncated, 1s after that"
     never_began = f"f3 (crash), {moment}; f4 (crash), {moment}"
     assert verdict.remarks == [
-        "f1 (delay), f2 (delay) had no target: when their moments came, there was nobody to hit",
+        "f1 (delay), f2 (delay) had no target: when their moments came, there was no node to hit",
         f"these never began, as their moments did not come during the chaos: {never_began}",
     ]
 

@@ -74,7 +74,7 @@ def test_a_moment_that_is_not_in_the_run(run: Path) -> None:
     directory.write_manifest(manifest)
     never = krift("replay", run, "--node", "broker-1", "--at", "zero+1")
     assert (never.code, never.out) == (2, "")
-    assert "the run never came to its time 0" in never.err
+    assert "the run never reached its time 0" in never.err
     assert "expected milliseconds, such as 4500 or zero+4500" in krift("replay", run, "--at", "soon").err
 
 

@@ -149,7 +149,7 @@ def test_a_verdict_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         "H2       vacuous        0  A new leader refuses (kip-207 is off)",
         "",
         "violated      broken; each violation names the events that prove it",
-        "held          tested that often, and kept each time",
+        "held          tested that often, and it held each time",
         "vacuous       not tested by this run, so nothing is known",
         "",
         *FOOT,

@@ -134,15 +134,15 @@ def test_what_works_is_advised(run: Path) -> None:
     for command in (["report"], ["check", "--engine", "in-process"], ["report", "--event", "broker-1/0/0"]):
         ended = krift(command[0], run, *command[1:])
         assert (ended.code, ended.out) == (2, "")
-        assert "its run was killed before it came to its end; expected " + streaming in ended.err, ended.err
+        assert "its run was killed before its end; expected " + streaming in ended.err, ended.err
         assert again in ended.err
         with held(run):
             ended = krift(command[0], run, *command[1:])
-        assert "its run goes on; expected " + streaming in ended.err, ended.err
+        assert "its run is still going on; expected " + streaming in ended.err, ended.err
         assert again not in ended.err
     shutil.rmtree(directory.logs)
     ended = krift("report", run)
-    assert f"its run was killed before it came to its end; expected a run that was kept; {again} does" in ended.err
+    assert f"its run was killed before its end; expected a run that was kept; {again} does" in ended.err
     assert "krift check" not in ended.err
 
 

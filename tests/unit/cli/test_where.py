@@ -33,7 +33,7 @@ def test_where_a_network_lies_between_nodes(where: Where, elsewhere: bool) -> No
 @pytest.mark.parametrize(
     ("where", "runtime", "says"),
     [
-        (Where("10.0.0.1:6379", None, "off", False), "live", "whoever reaches the other machines"),
+        (Where("10.0.0.1:6379", None, "off", False), "live", "anybody who reaches the other machines"),
         (Where("10.0.0.1:6379", None, "off", True), "live", ""),
         (Where("local", None, "off", False), "live", ""),
         (Where("local", None, "on", False), "live", "'on' is no directory; expected off, run, or a directory"),

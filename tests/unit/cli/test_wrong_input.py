@@ -252,7 +252,7 @@ def test_a_campaign_goes_on_as_it_was_begun(tmp_path: Path) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert "a campaign with other options: seeds [1,2], and now [1,3]; expected the same, or none at all" in ended.err
     ended = krift("campaign", "--seeds", "3", "--resume", path)
-    assert (ended.code, "give all of it again, names first, or nothing" in ended.err) == (2, True)
+    assert (ended.code, "repeat all of them, names first, or none" in ended.err) == (2, True)
     old = _campaign(tmp_path, code="0.0.9-0123456789abcdef")
     ended = krift("campaign", "--resume", old)
     assert (ended.code, "begun by another krift (0.0.9-0123456789abcdef; this is " in ended.err) == (2, True)

@@ -83,7 +83,7 @@ def test_a_request_that_failed_or_was_not_answered() -> None:
     refused = remarks([TP], "fail", KafkaError.POLICY_VIOLATION)
     assert refused == [f"{of} had no effect: POLICY_VIOLATION, nothing was done"]
     unknown = remarks([TP], "unknown", KafkaError.REQUEST_TIMED_OUT)
-    assert unknown == [f"{of} got no answer: REQUEST_TIMED_OUT, nobody knows whether it was done"]
+    assert unknown == [f"{of} got no answer: REQUEST_TIMED_OUT, its outcome is unknown"]
     trace = Stage().begin()
     trace.asks("elect-leaders", type="preferred", partitions=[TP])
     assert trace.chronicle.requests.remarks == [f"{of} was not answered before the run ended"]
