@@ -196,7 +196,9 @@ def _check_acks(path: Path_, scenario: Scenario, index: int, names: list[str], m
         return
     for name, given in (("acks", producer.acks), ("enable.idempotence", producer.idempotent)):
         if given is not None and name in producer.config:
-            mistakes.add((*path, "config", name), f"{name} is given twice", "it once, at the producer or in config")
+            mistakes.add(
+                (*path, "config", name), f"{name} is given twice", "it in one place: at the producer, or in config"
+            )
     acks = producer.config.get("acks", "all" if producer.acks is None else producer.acks)
     idempotent = producer.config.get("enable.idempotence", producer.idempotent)
     if idempotent and str(acks) != "all":
@@ -207,7 +209,7 @@ def _check_acks(path: Path_, scenario: Scenario, index: int, names: list[str], m
         mistakes.add((*path, "transactional"), wrong, "acks: all, and idempotent: true or nothing of it")
     if producer.transactional is None and producer.config.get("transactional.id"):
         place = (*path, "config", "transactional.id")
-        mistakes.add(place, "the application sends outside of transactions", "it with transactional")
+        mistakes.add(place, "the application sends outside of transactions", "transactional beside it")
     for name in names:
         own = scenario.nodes[name].config if name in scenario.nodes else {}
         if own.get("enable.idempotence", idempotent) and str(own.get("acks", acks)) != "all":

@@ -23,7 +23,7 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
         for name in _OF_MEMBERS:
             if getattr(client, name) is not None:
                 key = name.replace("_", "-")
-                mistakes.add((*path, key), f"{key} is for a consumer in a group", "it with group")
+                mistakes.add((*path, key), f"{key} is for a consumer in a group", "group beside it")
         return
     for name, reason in _OF_OTHERS.items():
         if getattr(client, name) is not None:
@@ -32,14 +32,14 @@ def check_membership(path: Path_, client: Consumer, mistakes: Mistakes) -> None:
     if client.copy_to is not None and client.commit not in (None, "sync"):
         mistakes.add((*path, "commit"), "a mirror commits when its copies are acknowledged", "commit: sync")
     if client.transactional is not None and client.copy_to is None:
-        mistakes.add((*path, "transactional"), "this consumer sends nothing", "it with copy-to")
+        mistakes.add((*path, "transactional"), "this consumer sends nothing", "copy-to beside it")
     if client.transactional is not None and client.transactional.transfers:
         place = (*path, "transactional", "transfers")
-        mistakes.add(place, "this consumer sends what it has read", "it with a producer")
+        mistakes.add(place, "this consumer sends the records that it reads", "it at a producer")
     if client.copy_to is not None and client.copy_to == client.topic:
         mistakes.add((*path, "copy-to"), "the mirror would copy its own copies", "another topic than topic")
     if client.commit_every is not None and client.commits not in ("sync", "async"):
-        mistakes.add((*path, "commit-every"), "nobody commits by hand here", "it with commit: sync or async")
+        mistakes.add((*path, "commit-every"), "the application does not commit", "commit: sync or async beside it")
     if client.commits != "auto" and client.config.get("enable.auto.commit") is True:
         place = (*path, "config", "enable.auto.commit")
         mistakes.add(place, f"the consumer commits by itself, and commit is {client.commits}", "false, or commit: auto")

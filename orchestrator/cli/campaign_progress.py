@@ -23,7 +23,7 @@ def describe(campaign: Campaign) -> str:
     summary = campaign.summary
     done = f"{summary.runs:,} of {some(campaign.total, 'run')}"
     if campaign.phase == "sample":
-        return f"{done} | keeping a sample of what did not fail"
+        return f"{done} | keeping a sample of the runs without failure"
     if campaign.phase == "check":
         return f"{done} | checking kept traces again in Spark"
     elapsed, fresh = campaign.at_s - campaign.begun_s, summary.runs - campaign.resumed

@@ -32,8 +32,8 @@ from orchestrator.version import __version__
 AUTO = "auto"
 IN_PROCESS_EVENTS = 50_000
 """A trace of up to as many is judged in this process, where Spark would only begin to start."""
-GROWING = "the run had not come to its end when it was checked"
-CUT_OFF = "the run did not come to its end: its driver was killed"
+GROWING = "the run had not ended when it was checked"
+CUT_OFF = "the run did not end: its driver was killed"
 
 
 @click.command("check")

@@ -191,7 +191,9 @@ def _compare(request: Request, out: Path, as_json: bool, quiet: bool, outputs: O
     talk.say(f"kept in     {found.kept_in} (plot.svg, comparison.json, pairs.ndjson)")
     talk.say(f"again       {found.again}")
     if interrupted:
-        talk.say(f"interrupted after {len(pairs)} of {some(len(request.seeds), 'pair')}; what was done is compared")
+        talk.say(
+            f"interrupted after {len(pairs)} of {some(len(request.seeds), 'pair')}; the finished pairs are compared"
+        )
         return INTERRUPTED
     return exit_code(found)
 

@@ -136,7 +136,7 @@ def _nothing(defects_only: bool, oddities_only: bool) -> str:
     """Why an exam would examine nothing: one that does no run must not pass."""
     left_out, named = ("--oddities-only", "--defect") if oddities_only else ("--defects-only", "--oddity")
     assert defects_only or oddities_only, "else there is something to examine"
-    return f"{left_out} leaves out all that {named} names: nothing is left to examine; give one of them"
+    return f"{left_out} leaves out everything that {named} names: nothing is left to examine; give one of them"
 
 
 def _check_places(master: str, out: Path | None, write: Path | None, outputs: Outputs) -> None:

@@ -210,7 +210,7 @@ def _run_all(request: Request) -> int:
     if failed is not None:
         raise failed
     if interrupted:
-        kept = "what was recorded is kept" if carrying.begun else "nothing was recorded"
+        kept = "the recorded events are kept" if carrying.begun else "nothing was recorded"
         talk.say(f"interrupted after {len(carried)} of {some(request.runs, 'run')}; {kept}")
         return INTERRUPTED
     return combined_exit_code(done.exit_code for done in carried)

@@ -29,7 +29,7 @@ def check_cores() -> Check:
     """Cores that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if cores < CORES:
-        remedy = "live runs will be slow, and may run into Kafka's time-outs; sim runs need one core"
+        remedy = "live runs will be slow, and Kafka's timeouts may expire; sim runs need one core"
         return warning("cores", str(cores), remedy)
     return ok("cores", str(cores))
 
@@ -40,7 +40,7 @@ def check_memory(meminfo: Path = MEMINFO) -> Check:
         fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
         free = int(fields["MemAvailable"].split()[0]) << 10
     except (OSError, KeyError, ValueError, IndexError):
-        return warning("memory", "this system does not tell", f"see that {MEMORY_BYTES >> 30} GiB are free")
+        return warning("memory", "this system does not report it", f"have {MEMORY_BYTES >> 30} GiB free")
     found = f"{free / (1 << 30):.1f} GiB free"
     if free < MEMORY_BYTES:
         return warning("memory", found, f"free {MEMORY_BYTES >> 30} GiB for a live run of the usual size")
@@ -103,5 +103,5 @@ def check_loopback(address: str = LOOPBACK) -> Check:
         with socket.create_server((address, 0)) as server, socket.create_connection(server.getsockname(), 5):
             return ok("loopback", f"{address} can be served on and reached")
     except OSError as error:
-        remedy = "everything live talks over the loopback: see what this container or firewall forbids"
+        remedy = "live nodes use the loopback: check the rules of this container or firewall"
         return problem("loopback", f"{address}: {error.strerror or error}", remedy)

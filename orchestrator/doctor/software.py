@@ -22,7 +22,7 @@ GENERATED = "krift.v1.node_service_pb2_grpc"
 
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _SURPRISES = {
-    "SPARK_HOME": "Spark is taken from there, not from the installed pyspark: unset it, or see that it is the same",
+    "SPARK_HOME": "Spark is taken from there, not from the installed pyspark: unset it if they differ",
     "PYSPARK_SUBMIT_ARGS": "Spark takes its master and settings from it before Krift's: unset it",
     "RAY_ADDRESS": "Ray's own tools use it; Krift starts a Ray of its own, or takes --cluster",
 }
@@ -46,7 +46,7 @@ def check_packages() -> Check:
     wrong = list(_unmet(requirements))
     if wrong:
         return problem("packages", "; ".join(wrong), "make setup, or install krift again with constraints.txt")
-    return ok("packages", "all in the ranges that Krift is tested with")
+    return ok("packages", "all in the tested ranges")
 
 
 def _unmet(requirements: list[str]) -> Iterator[str]:
@@ -87,7 +87,7 @@ def check_java() -> Check:
     said = _VERSION.search(done.stderr)
     if said is None:
         first = (done.stderr or done.stdout).strip().partition("\n")[0]
-        return problem("Java", f"{java} does not tell its version: {first or 'nothing'}", remedy)
+        return problem("Java", f"{java} does not print its version: {first or 'nothing'}", remedy)
     major = int(said[2] or 0) if said[1] == "1" else int(said[1])
     return ok("Java", f"{major} ({java})") if major >= JAVA else problem("Java", f"{major} ({java})", remedy)
 
@@ -101,7 +101,7 @@ def check_environment(variables: Mapping[str, str] | None = None) -> Check:
     spared = f"{known.get('no_proxy', '')},{known.get('no_grpc_proxy', '')},{known.get('NO_PROXY', '')}"
     if proxy and "127.0.0.1" not in spared:
         found.append(f"{proxy} is set")
-        remedies.append("Ray's processes may ask the proxy for the loopback: add 127.0.0.1 to no_proxy")
+        remedies.append("Ray's processes may use the proxy for the loopback: add 127.0.0.1 to no_proxy")
     if found:
         return warning("environment", ", ".join(found), "; ".join(remedies))
-    return ok("environment", "nothing that changes what Ray, Spark or gRPC do")
+    return ok("environment", "no variable that changes Ray, Spark or gRPC")

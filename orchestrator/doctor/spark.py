@@ -12,7 +12,7 @@ from orchestrator.doctor.base import Check, ok, problem
 from orchestrator.version import __version__
 
 NAME = "Spark"
-REMEDY = "mend the problems above first; a JVM that starts and fails says more with `pyspark --master 'local[1]'`"
+REMEDY = "fix the problems above first; if the JVM starts and fails, `pyspark --master 'local[1]'` prints more"
 WORKER_SCHEMA = "krift string"
 
 

@@ -15,7 +15,7 @@ from orchestrator.runner import Runtime, Session, Settings
 TRIAL = Path(__file__).with_name("trial.yaml")
 REMEDIES: dict[Runtime, str] = {
     "sim": "this is a bug in Krift, or its installation is damaged",
-    "live": "mend the problems above first; what Ray says is in /tmp/ray/session_latest/logs",
+    "live": "fix the problems above first; Ray's logs are in /tmp/ray/session_latest/logs",
 }
 
 

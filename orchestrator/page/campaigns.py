@@ -118,7 +118,7 @@ def _runs(directory: CampaignDir, kept: Sequence[KeptRun], link: Link) -> Block:
     rows = [
         strip(label, [told for _, told in sorted(runs, key=lambda each: each[0])]) for label, runs in strips.items()
     ]
-    before = [f"{some(len(rows) - STRIPS_MAX, 'thing')} that ran besides, not shown."] if len(rows) > STRIPS_MAX else []
+    before = [f"{some(len(rows) - STRIPS_MAX, 'other scenario')}, not shown."] if len(rows) > STRIPS_MAX else []
     return Block("Runs, by seed", before, strips=rows[:STRIPS_MAX], key=KEY)
 
 

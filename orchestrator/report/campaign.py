@@ -405,7 +405,9 @@ def _beyond_the_runs(report: Report) -> str:
         few = len(report.vacuous) <= BRIEFLY
         named = ", ".join(report.vacuous) if few else some(len(report.vacuous), "promise")
         reasons.append(f"not one run tested {named}")
-    reasons += [f"{some(len(report.belied), 'promise')} tested that the nemesis says is not"] if report.belied else []
+    reasons += (
+        [f"tested {some(len(report.belied), 'promise')} that the nemesis calls untested"] if report.belied else []
+    )
     return "; ".join(reasons) or "no run was carried out"
 
 

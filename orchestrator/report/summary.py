@@ -45,13 +45,13 @@ def summary_of_runs(runs: Iterable[Judged]) -> str:
     rows = [*wrong, *(run for run in every if not run.exit_code)] if len(every) > ROWS_MAX else every
     lines = [f"### Krift: {_counts([run.exit_code for run in every])}", ""]
     if rows:
-        lines += [*table(("run", "outcome", "what it showed"), map(_row, rows[:ROWS_MAX])), ""]
+        lines += [*table(("run", "outcome", "result"), map(_row, rows[:ROWS_MAX])), ""]
     if len(rows) > ROWS_MAX:
         lines += [f"and {some(len(rows) - ROWS_MAX, 'run')} more", ""]
     for run in wrong[:STORIES_MAX]:
         lines += folded(f"{title(run.verdict)}: {outcome(run.verdict)}", _in_full(run))
     if len(wrong) > STORIES_MAX:
-        lines += [f"{some(len(wrong) - STORIES_MAX, 'other run')} not told here did not go as expected, either.", ""]
+        lines += [f"{some(len(wrong) - STORIES_MAX, 'other run')}, not shown here, did not go as expected, either.", ""]
     return _page(lines)
 
 

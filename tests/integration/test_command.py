@@ -102,7 +102,7 @@ def test_a_signal_ends_a_run(number: signal.Signals, tmp_path: Path) -> None:
     out, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
     assert b"Traceback" not in err
-    assert b"what was recorded is kept" in err
+    assert b"the recorded events are kept" in err
     for line in out.splitlines():
         assert not msgspec.json.decode(line, type=Verdict).expected
 

@@ -146,7 +146,7 @@ def test_ctrl_c_while_the_run_before_is_judged(runs: Runs) -> None:
     assert not command.left_over()
     told = command.stdout.read_text()
     assert told.index("two (short), live") < told.index("two (long), live")
-    assert "interrupted after 2 of 2 runs; what was recorded is kept" in command.said()
+    assert "interrupted after 2 of 2 runs; the recorded events are kept" in command.said()
     [short] = runs.folder.glob("runs/two-short-*")
     assert RunDir(short).read_manifest().status == "completed"
     assert {each.id: each.status for each in read_verdict(RunDir(short)).invariants}["X4"] == "held"

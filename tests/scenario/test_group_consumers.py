@@ -68,10 +68,10 @@ def test_a_resolved_scenario_and_a_lean_one_say_the_same() -> None:
 
 
 WRONG = {
-    "commit: sync": "commit is for a consumer in a group; expected it with group",
+    "commit: sync": "commit is for a consumer in a group; expected group beside it",
     "group: g, seek: 3": "seek does not go with group: a group goes on where it committed; expected either group",
     "group: g, partitions: [0]": "partitions does not go with group: the group assigns partitions",
-    "group: g, commit-every: 1s": "nobody commits by hand here; expected it with commit: sync or async",
+    "group: g, commit-every: 1s": "the application does not commit; expected commit: sync or async beside it",
     "group: g, config: {session.timeout.ms: 3000}": "no heartbeat comes in this time; expected more than heartbeat",
     "group: g, commit: none, config: {enable.auto.commit: true}": "the consumer commits by itself, and commit is none",
     "group: g, config: {partition.assignment.strategy: best}": "'best' is not a value of partition.assignment.strategy",

@@ -119,7 +119,7 @@ def test_ctrl_c_ends_those_that_go_on(seeds: dict[World, int], tmp_path: Path, m
     told = verdicts(ended)
     assert [(verdict.seed, verdict.expected) for verdict in told] == [(1, True), (2, True), (3, False), (4, False)]
     assert all("the run was interrupted" in verdict.undecided for verdict in told[2:])
-    assert "interrupted after 4 of 40 runs; what was recorded is kept\n" in ended.err
+    assert "interrupted after 4 of 40 runs; the recorded events are kept\n" in ended.err
     assert RunDir(tmp_path / "runs" / told[3].run).read_manifest().status == "interrupted"
 
 

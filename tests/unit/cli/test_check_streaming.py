@@ -42,7 +42,7 @@ def test_a_run_that_goes_on(run: Path) -> None:
     verdict = msgspec.json.decode(ended.out, type=Verdict)
     statuses = {each.id: (each.status, each.why) for each in verdict.invariants}
     assert ended.code == 3
-    assert "the run did not come to its end: its driver was killed" in verdict.undecided
+    assert "the run did not end: its driver was killed" in verdict.undecided
     assert statuses["X4"][0] == "inconclusive"
     assert statuses["X4"][1].startswith("nothing says with which event the trace of broker-1/0 ends")
     assert verdict.events == len(events) * 3 // 4

@@ -111,7 +111,7 @@ def test_130_what_was_done_is_compared(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(compare, "measure", interrupted)
     ended = run(tmp_path, *SLOWER, "--json")
     assert (ended.code, compared(ended).pairs) == (130, 1)
-    assert "interrupted after 1 of 2 pairs; what was done is compared" in ended.err
+    assert "interrupted after 1 of 2 pairs; the finished pairs are compared" in ended.err
 
 
 @pytest.mark.spark

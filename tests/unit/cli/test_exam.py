@@ -71,7 +71,7 @@ def test_an_exam_of_nothing_is_refused(asked: list[str]) -> None:
     """Shows that options which leave no run to do are a mistake, not an exam that was passed."""
     ended = krift("exam", *asked, "--master", "none")
     assert (ended.code, ended.out) == (2, "")
-    assert f"{asked[2]} leaves out all that {asked[0]} names: nothing is left to examine" in ended.err
+    assert f"{asked[2]} leaves out everything that {asked[0]} names: nothing is left to examine" in ended.err
 
 
 def test_an_exam_for_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def test_130_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "the run was interrupted" in second.undecided
     assert next(each.status for each in second.invariants if each.id == "X4") == "held"
     assert "2 of 5 runs: 1 as expected, 1 undecided\n" in ended.err
-    assert "interrupted after 2 of 5 runs; what was recorded is kept\n" in ended.err
+    assert "interrupted after 2 of 5 runs; the recorded events are kept\n" in ended.err
     assert manifest(tmp_path).status == "interrupted"
     again = krift("check", tmp_path / "runs" / "latest", "--engine", "in-process", "--json")
     assert (again.code, verdicts(again)) == (3, [second])

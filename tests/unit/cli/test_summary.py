@@ -17,7 +17,7 @@ def test_runs_as_expected_are_rows(tmp_path: Path) -> None:
     asked = (scenario(tmp_path), "--out", tmp_path / "runs", "--quiet", "--summary", page)
     assert krift("run", *asked, "--seeds", "1-2").code == 0
     told = page.read_text(encoding="utf-8")
-    assert told.startswith("### Krift: 2 runs, 2 as expected\n\n| run | outcome | what it showed |\n")
+    assert told.startswith("### Krift: 2 runs, 2 as expected\n\n| run | outcome | result |\n")
     assert "| small, sim, seed 2 | held, as expected | nothing violated |\n" in told
     assert "<details>" not in told
     assert krift("check", tmp_path / "runs" / "latest", "--engine", "in-process", "--summary", page).code == 0
@@ -48,7 +48,7 @@ def test_a_page_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     told = page.read_text(encoding="utf-8")
     assert "\nand 1 run more\n" in told
     assert told.count("<details>") == 1
-    assert "2 other runs not told here" in told
+    assert "2 other runs, not shown here" in told
 
 
 def test_nothing_of_a_run_leaves_its_cell(tmp_path: Path) -> None:

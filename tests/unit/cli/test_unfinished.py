@@ -84,7 +84,7 @@ def test_a_run_that_goes_on_is_inconclusive_and_keeps_its_verdict(run: Path, ala
     assert (ended.code, verdict.outcome, verdict.unexpected) == (3, "inconclusive", [])
     assert {each.id for each in verdict.invariants if each.status == "inconclusive"} >= {*ALARMS}
     assert next(each for each in verdict.invariants if each.id == "C1").violations, "what was found so far is shown"
-    assert "the run had not come to its end when it was checked" in verdict.undecided
+    assert "the run had not ended when it was checked" in verdict.undecided
     assert "this verdict is not kept" in ended.err
     assert own == {path.name: path.read_bytes() for path in (directory.verdict, directory.junit)}
 
@@ -109,7 +109,7 @@ def test_a_killed_run_is_inconclusive_and_its_check_is_kept(run: Path, alarms: o
     ended = krift("check", run, *STREAMING)
     verdict = decoded(ended.out)
     assert (ended.code, verdict.outcome) == (3, "inconclusive")
-    assert "the run did not come to its end: its driver was killed" in verdict.undecided
+    assert "the run did not end: its driver was killed" in verdict.undecided
     assert read_verdict(directory) == verdict
     assert krift("report", run).code == 3
 

@@ -149,7 +149,7 @@ def test_a_small_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     assert_wrong(machine.check_cores(), "warning", "1")
     meminfo = tmp_path / "meminfo"
-    assert_wrong(machine.check_memory(meminfo), "warning", "does not tell")
+    assert_wrong(machine.check_memory(meminfo), "warning", "does not report")
     meminfo.write_text("MemTotal: 9000000 kB\nMemAvailable: 1048576 kB\n")
     assert_wrong(machine.check_memory(meminfo), "warning", "1.0 GiB free")
     assert_wrong(machine.check_shared_memory(tmp_path / "none"), "warning", "No such file")
