@@ -109,8 +109,8 @@ class Configuration(AdminAction):
         Told(
             "configure: {topic: orders, set: {KEY: value}, delete: [KEY]}",
             "IncrementalAlterConfigs, of a `topic`, of a `broker` (a selector, or a list) or of the `cluster: true`: "
-            "the default of all brokers. Of a topic all of its keys, of brokers those that change without a restart: "
-            "`min.insync.replicas`, `unclean.leader.election.enable`, `num.io.threads`. With eligible leader replicas "
+            "the default of all brokers. A topic takes all of its keys, a broker the dynamic ones "
+            "([configuration.md](configuration.md#configuration-keys)). With eligible leader replicas "
             "no broker has a `min.insync.replicas` of its own, and that of the cluster cannot be deleted",
             *ASKED,
         ),

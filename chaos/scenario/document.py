@@ -30,7 +30,8 @@ CONFIG_HEAD = """## Configuration keys
 
 Under `config`: of `cluster` for controllers and brokers, of a topic, of a client, of one of the `nodes`. Names and,
 unless the table says otherwise, defaults are Kafka's. A key of Kafka that Krift does not have is a mistake. A
-`list-offsets` client takes the keys of a consumer.
+`list-offsets` client takes the keys of a consumer. Keys of topics, and keys of brokers that are marked as dynamic,
+change without a restart (`configure` in [faults.md](faults.md#actions)).
 
 | key | of | default | values | meaning |
 |---|---|---|---|---|"""
@@ -59,7 +60,8 @@ def _config() -> Iterator[str]:
     yield CONFIG_HEAD
     for key in CONFIG.values():
         scopes = ", ".join(scope for scope in key.scopes if scope != "krift")
-        yield f"| `{key.name}` | {scopes} | `{_written(key.default)}` | {_values(key)} | {key.about} |"
+        about = f"{key.about} Dynamic." if key.dynamic else key.about
+        yield f"| `{key.name}` | {scopes} | `{_written(key.default)}` | {_values(key)} | {about} |"
 
 
 def _versions() -> Iterator[str]:
