@@ -41,11 +41,12 @@ TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
 
 class Follower(msgspec.Struct):
     """What a leader knows of a follower. offset: where it fetched from last, -1 unknown. caught_us: when it certainly
-    had everything; latest_us: when it may have had, at the latest, if it has not now."""
+    had everything; latest_us: when it may have had, at the latest, if it has not now. by: its last fetch."""
 
     offset: int = -1
     caught_us: int = 0
     latest_us: int = 0
+    by: Witness | None = None
 
 
 class Term(msgspec.Struct):
@@ -83,12 +84,12 @@ class Term(msgspec.Struct):
         if len(self.ends) > ENDS_KEPT:
             del self.ends[: ENDS_KEPT // 2], self.at_us[: ENDS_KEPT // 2]
 
-    def fetched(self, replica: int, offset: int, now_us: int) -> None:
+    def fetched(self, replica: int, offset: int, event: Stamped) -> None:
         """A follower says where it is: it had everything, at the latest, when the log grew beyond that."""
         follower = self.followers.setdefault(replica, Follower())
-        follower.offset = offset
+        follower.offset, follower.by = offset, witness(event)
         if offset >= self.end:
-            follower.caught_us = follower.latest_us = now_us
+            follower.caught_us = follower.latest_us = event.wall
             return
         place = bisect_right(self.ends, offset)
         if place < len(self.ends):
@@ -224,7 +225,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 term.grows(body.last + 1, event.wall)
         elif kind is RepFetch:
             if not body.error and body.diverging_epoch < 0 and body.follower_epoch in (-1, term.epoch):
-                term.fetched(body.follower, body.offset, event.wall)
+                term.fetched(body.follower, body.offset, event)
         else:
             return self._proposal(state, term, event, body)
         return self._arm(state, event.node, term)
@@ -347,5 +348,6 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             f"ISR {term.isr}, which has not caught up for {(at_us - latest_us) // 1000:,} ms: {LAG} is "
             f"{term.lag_us // 1000:,}",
             term.by,
+            term.followers[member].by,
             state.newest.by if state.newest is not None else None,
         )
