@@ -86,7 +86,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 class Producer(msgspec.Struct):
     """One producer id, as its coordinators have it of one partition. ``epoch``: in which the partition was put into a
     transaction last, -1 it was not; ``is_open``: nobody has decided that one so far. ``version``: of its
-    transaction.version. ``forgotten``: the newest epoch of decisions that are remembered no more, -1 there are none."""
+    transaction.version. ``forgotten``: the newest epoch of decisions that are remembered no more, -1 there are none.
+    ``ended``: epoch -> the decision on the last transaction in it that had the partition."""
 
     epoch: int = -1
     is_open: bool = False
@@ -94,6 +95,7 @@ class Producer(msgspec.Struct):
     decisions: list[Decision] = []
     forgotten: int = -1
     by: Witness | None = None
+    ended: dict[int, Decision] = {}
 
 
 class Coordinated(msgspec.Struct):
@@ -122,7 +124,10 @@ class Coordinated(msgspec.Struct):
                 producer.epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
             ends = {node: replica.log.end for node, replica in mirror.replicas.items()}
             producer.is_open = False
-            producer.decisions.append(Decision(epoch, DECISIONS[state], version, ends, witness(event)))
+            decision = producer.ended[producer.epoch] = Decision(epoch, DECISIONS[state], version, ends, witness(event))
+            if len(producer.ended) > REMEMBERED:
+                del producer.ended[next(iter(producer.ended))]
+            producer.decisions.append(decision)
             for each in producer.decisions[:-REMEMBERED]:
                 producer.forgotten = max(producer.forgotten, each.producer_epoch)
             del producer.decisions[:-REMEMBERED]

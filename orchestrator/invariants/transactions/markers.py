@@ -215,13 +215,13 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
         state.tested += 1
         producer = state.coordinated.producers.get(body.producer_id)
         by: Witness | None = None
-        if producer is not None and producer.epoch == body.producer_epoch:
-            if producer.is_open:
-                return NOTHING
-            decision = producer.decisions[-1]
+        if producer is not None and producer.is_open and producer.epoch == body.producer_epoch:
+            return NOTHING
+        decision = None if producer is None else producer.ended.get(body.producer_epoch)
+        if decision is not None:
             marker = transactions.last_marker(body.producer_id)
             if marker is None or marker.offset < decision.ends.get(event.node, 0):
-                return NOTHING
+                return NOTHING  # the leader may have been paused since its coordinator answered
             by = decision.by
         why = "which no coordinator had open with it" if by is None else "which was decided, and whose marker is there"
         sentence = (

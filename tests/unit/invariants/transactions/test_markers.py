@@ -144,6 +144,20 @@ def test_a_batch_that_comes_before_the_marker() -> None:
     assert trace.result("T8").status == "held"
 
 
+@pytest.mark.parametrize(("marked", "status"), [(False, "held"), (True, "violated")])
+def test_a_batch_of_a_former_epoch(marked: bool, status: str) -> None:
+    """Shows the same where the producer has gone on in a new epoch, as with a leader that was paused and replaced."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins()
+    trace.decides(False)
+    if marked:
+        trace.ends("abort", 4)
+    trace.begins(epoch=5)
+    trace.write("a")
+    assert trace.result("T8").status == status
+
+
 def test_a_batch_of_no_transaction() -> None:
     """Shows that a batch of a transaction that no coordinator has, or not with this partition, violates T8."""
     for partitions in ((), ("copies-1",)):
