@@ -73,8 +73,8 @@ def asked_for(body: AdminInvoke) -> str:
         return f"{kind} election of {', '.join(given.get('partitions') or ['all partitions'])}"
     if body.call == ALTER_CONFIG:
         changes = [*(f"{key}={value}" for key, value in given.get("set", {}).items())]
-        changes += [f"{key} no longer set" for key in given.get("delete", [])]
-        return f"{', '.join(changes)} of {', '.join(_resource(each) for each in given.get('resources', []))}"
+        changes += [f"the default of {key}" for key in given.get("delete", [])]
+        return f"{', '.join(changes)} on {', '.join(_resource(each) for each in given.get('resources', []))}"
     if body.call == DESCRIBE_QUORUM:
         return "a description of the quorum"
     if body.call in (ADD_VOTER, REMOVE_VOTER):

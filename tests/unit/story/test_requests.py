@@ -22,7 +22,7 @@ DONE, NOT_NEEDED = "NONE", "ELECTION_NOT_NEEDED"
         (
             "alter-config",
             {"resources": ["topic/orders", "broker/"], "set": {"min.insync.replicas": "2"}, "delete": ["retention.ms"]},
-            "min.insync.replicas=2, retention.ms no longer set of topic orders, all brokers",
+            "min.insync.replicas=2, the default of retention.ms on topic orders, all brokers",
         ),
         ("describe-quorum", {}, "a description of the quorum"),
         ("add-voter", {"controller": "controller-4"}, "controller-4 as a new voter"),
