@@ -6,6 +6,8 @@ from actors.node.errors import KafkaError, error_name
 from actors.node.messages import APIS
 from actors.trace.events import (
     LogAppend,
+    LogLocalStart,
+    LogStart,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -20,6 +22,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, ProducerLog
 
 E = KafkaError
@@ -51,12 +54,13 @@ error of the API: where the server records its answer (ListOffsets), it must hav
 
 class Server(State):
     """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
-    log has of idempotent producers; ``unverified``: partition -> how many batches may be refused as it was in trouble
-    with the coordinator of their transactions; ``failed_reads``: "connection partition" -> the event by which a read
-    from remote storage was rejected, or ended in an error."""
+    log has of idempotent producers; ``ends``: partition -> where its log ends; ``unverified``: partition -> how many
+    batches may be refused as it was in trouble with the coordinator of their transactions; ``failed_reads``:
+    "connection partition" -> the event by which a read from remote storage was rejected, or ended in an error."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
+    ends: dict[str, int] = {}
     unverified: dict[str, int] = {}
     failed_reads: dict[str, Witness] = {}
 
@@ -82,7 +86,10 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = "the server or the caller records an answer with an error"
     route = NODE
-    types = (Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, NodeUp, NodeDown, TxnGuard, TxnVerify, TierTask)
+    types = (
+        *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
+        *(TxnGuard, TxnVerify, TierTask),
+    )
     unseen = (
         "reasons of errors in answers to other APIs than Produce and ListOffsets",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
@@ -100,6 +107,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 return self._documented(state, event, body.api, body.dst, body.errors)
             return NOTHING
         if type(body) is LogAppend:
+            state.ends[body.tp] = body.last + 1
             if body.producer_id >= 0 and not body.control and body.base_sequence >= 0:
                 state.log(body.tp).append(event, body)
             elif body.producer_id >= 0 and body.marker:
@@ -122,7 +130,16 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 state.unverified[body.tp] = state.unverified.get(body.tp, 0) + 1
         elif type(body) is TxnGuard:
             state.log(body.tp).verify(body)
+        elif type(body) is LogStart:
+            # A leader's log that starts where this one ends takes no producers away.
+            behind_all = body.reason == "out-of-range" and body.new == state.ends.get(body.tp, 0)
+            if body.reason in ANEW and not behind_all:
+                state.log(body.tp).begin_anew(body.new)
+        elif type(body) is LogLocalStart:
+            if body.reason == "remote":
+                state.log(body.tp).begin_behind_unknown(body.new)
         elif type(body) is LogTrunc:
+            state.ends[body.tp] = body.to
             if (cut := state.producers.get(body.tp)) is not None:
                 cut.cut(body.to, body.leader_epoch)
         else:
@@ -132,6 +149,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             for log in state.producers.values():
                 log.verifying.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
+                state.ends[tp] = first
                 if (cut := state.producers.get(tp)) is not None:
                     cut.cut(first)
         return NOTHING

@@ -388,6 +388,7 @@ class LogMirror(msgspec.Struct):
             return
         if body.reason != "out-of-range" or body.new != replica.log.end:  # else its leader's log begins where it ends
             self.producers.begin_anew(event.node, body.new)
+            replica.transactions = TransactionsOfLog(forgotten=body.new)
         self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
 
     def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:
@@ -397,6 +398,8 @@ class LogMirror(msgspec.Struct):
         if body.reason == "remote":
             leader = self.lineages[max(self.lineages)].leader if self.lineages else ""
             self.producers.begin_behind_copy(event.node, leader, body.new)
+            if leader:
+                replica.transactions = self.replica(leader).transactions.up_to(body.new)
             self._begin_anew(event, body.new, body.ph, [(int(epoch), start) for epoch, start in body.epochs.items()])
 
     def _begin_anew(self, event: Stamped, start: int, ph: int | None, epochs: list[tuple[int, int]]) -> None:

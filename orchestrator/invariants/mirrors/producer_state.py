@@ -161,6 +161,11 @@ class ProducerLog(msgspec.Struct):
         self.cut(0)
         self.anew = start
 
+    def begin_behind_unknown(self, start: int) -> None:
+        """The same, but with the producers of a copy in remote storage, which only others know."""
+        self.begin_anew(start)
+        self.forgotten = 1 << 62
+
     def up_to(self, end: int) -> ProducerLog:
         """What another log knows that begins behind a copy of this one up to there: of each producer the last batch
         (``ProducerStateManager.loadFromSnapshot``)."""

@@ -4,6 +4,7 @@ go (``ProducerStateManager.java``, ``TransactionIndex.java``). Made from the bat
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from copy import deepcopy
 from typing import Literal
 
 import msgspec
@@ -143,6 +144,12 @@ class TransactionsOfLog(msgspec.Struct):
             span.ranges = [each for each in span.ranges if each[0] < to]
             if not span.ranges:
                 del self.open[producer_id]
+
+    def up_to(self, end: int) -> TransactionsOfLog:
+        """The same of a log that ends at ``end``, as a follower takes it over with a copy of what lies below."""
+        found = deepcopy(self)
+        found.cut(end)
+        return found
 
     def forget(self, floor: int) -> None:
         """No log is cut below ``floor``, and every high watermark is there."""

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnGuard, TxnVerify
+from actors.trace.events import LogAppend, LogStart, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnGuard, TxnVerify
 from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -182,6 +182,20 @@ def test_a_transaction_is_verified_for_an_earlier_batch(waiting: list[int], then
         )
     sequence = 3 if then == "data" else 2
     refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    trace.reply(1, "Produce", refused, acks=-1)
+    assert trace.result("X1").status == status
+
+
+@pytest.mark.parametrize(("start", "status"), [(4, "held"), (2, "violated")])
+def test_a_log_that_begins_anew_has_no_producers(start: int, status: str) -> None:
+    """Shows that a leader may refuse what was the next sequence number if its log began anew since; not if its leader's
+    log began just where its own ended, which leaves it what it knows of producers."""
+    trace = TransactionTrace()
+    trace.append("broker-1", "a", "b", producer=7, sequence=0, producer_epoch=3)
+    trace.emit("broker-1", LogStart(TP, start, "out-of-range", -1))
+    body = LogAppend(TP, "follower", 4, 4, 0, 0, 7, 3, -1, True, ["m"], transactional=True, marker="abort")
+    trace.emit("broker-1", body)
+    refused = told(E.OUT_OF_ORDER_SEQUENCE_NUMBER, producer_id=7, producer_epoch=3, base_sequence=2)
     trace.reply(1, "Produce", refused, acks=-1)
     assert trace.result("X1").status == status
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.invariants.mirrors.log_mirror import TRIM_AT
+from actors.trace.events import LogStart
+from orchestrator.invariants.mirrors.log_mirror import TRIM_AT, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 from tests.unit.invariants.transactions.stage import TransactionTrace
@@ -279,3 +280,15 @@ def test_what_an_unclean_leader_may_still_give_up_is_remembered() -> None:
     trace.cut_back(1, 1, 0, 0, keeps=-1)
     results = trace.check(["P11", "P12"])
     assert {name: each.violated for name, each in results.items()} == {"P11": 0, "P12": 0}
+
+
+@pytest.mark.parametrize(("start", "opened"), [(4, []), (2, [7])])
+def test_a_log_that_begins_anew_has_no_transactions(start: int, opened: list[int]) -> None:
+    """Shows that transactions go with a log that is given up, and stay where a leader's log begins at its end."""
+    trace = TransactionTrace()
+    trace.write("a", "b", broker=3, role="follower")
+    trace.emit("broker-3", LogStart(TP, start, "out-of-range", -1))
+    mirror = LogMirror(TP)
+    for event in trace.events:
+        mirror.apply(event)
+    assert list(mirror.replica("broker-3").transactions.open) == opened
