@@ -37,7 +37,7 @@ REQUESTS = "request"
 DOWN = {
     "clean": "shut down",
     "crash": "killed",
-    "lossy": "killed, and its disk lost something",
+    "lossy": "killed, and its disk lost data",
     "fatal": "ended itself",
     "bug": "ended in an internal error",
 }
@@ -159,7 +159,7 @@ class NodeLanes:
             more = f" and {len(leading) - 6} more" if len(leading) > 6 else ""
             (tp, epoch), *others = leading.items()
             label = f"leads {len(leading)} partitions" if others else f"leads {tp}, epoch {epoch}"
-            hover = f"believes to lead {told}{more}"
+            hover = f"believes that it leads {told}{more}"
             self._begin(event.node, "leads", Stretch("leads", event.wall, label, hover))
 
     def fault(self, event: Stamped, body: CtlFault) -> None:

@@ -152,7 +152,7 @@
       return {
         type: "scatter", mode: "markers", name, hoverinfo: "text", marks,
         x: marks.map((mark) => mark.at), y: marks.map((mark) => place.get(mark.node)),
-        hovertext: marks.map((mark) => `<b>${safe(mark.promise)}: ${proof ? "proved by" : "on the way to it"}</b><br>` +
+        hovertext: marks.map((mark) => `<b>${safe(mark.promise)}: ${proof ? "proved by" : "led to it"}</b><br>` +
           `${folded(mark.text)}<br>${seconds(mark.at)}, ${safe(mark.event)}`),
         marker: {
           symbol: proof ? "diamond" : "circle", size: proof ? 13 : 9, color: proof ? tone : colour("ground"),
