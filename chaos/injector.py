@@ -37,7 +37,8 @@ Phase = Literal["waiting", "in force", "ended", "cancelled", "without target"]
 class FaultOutcome(msgspec.Struct, frozen=True):
     """What became of a fault. Times are microseconds since time 0, -1 if it never came to that. took_effect: the
     runtime's events showed it (a pause shows no event of its own, and is taken from the runtime that did it). late:
-    nodes that did not stop or come back in time. until_missed: it began, and what was to end it was not seen."""
+    nodes that did not stop or come back in time. until_missed: it began, and what was to end it was not seen.
+    hit_nothing: no message and no Sync met its rules."""
 
     id: str
     kind: str
@@ -48,6 +49,7 @@ class FaultOutcome(msgspec.Struct, frozen=True):
     took_effect: bool
     late: list[str] = []
     until_missed: bool = False
+    hit_nothing: bool = False
 
 
 class _Course:
@@ -65,6 +67,8 @@ class _Course:
         self.started_us = -1
         self.ended_us = -1
         self.missing: set[str] = set()
+        self.hits: int | None = None
+        """Messages and Syncs that met its rules, None as long as none of these has ended."""
         self.down: dict[str, int] = {}
         """Nodes that it stopped -> in which incarnation."""
         self.bounce: RollingBounce | None = None
@@ -183,6 +187,7 @@ class Injector:
                 took_effect=course.aimed is not None and not course.missing,
                 late=[] if course.bounce is None else list(course.bounce.late),
                 until_missed=course.until_missed,
+                hit_nothing=course.hits == 0,
             )
             for course in self.courses
         ]
@@ -450,6 +455,8 @@ class Injector:
         body = event.body
         if isinstance(body, LinkRuleChange | DiskRuleChange | StoreRuleChange):
             self._took_effect([body.rule] if body.phase == "start" else [])
+            if body.phase == "stop" and not isinstance(body, StoreRuleChange):
+                self._note_hits(body.rule, body.held if isinstance(body, LinkRuleChange) else body.synced)
         elif isinstance(body, ClockSet):
             self._took_effect([f"{body.fault}/{event.node}"] if body.phase == "start" else [])
         elif isinstance(body, NodeDown):
@@ -461,6 +468,12 @@ class Injector:
                 # A new incarnation shows that the old one is gone, even where nobody could say so before.
                 self._took_effect([event.node])
             self.fallen.discard(event.node)
+
+    def _note_hits(self, rule: str, number: int) -> None:
+        """A rule of a fault has ended, and was met so often."""
+        for course in self.courses:
+            if course.scheduled.id == rule.partition("/")[0]:
+                course.hits = (course.hits or 0) + number
 
     def _reach(self, now_us: int, event: Stamped) -> None:
         """A node went down at its point: that is the fault's effect, and its time begins with the first one."""

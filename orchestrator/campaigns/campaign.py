@@ -241,7 +241,7 @@ class Campaign:
     def report(self) -> Report:
         """What it came to so far; written into the directory, too."""
         for each in self.summary.signatures.values():
-            each.kept = self.keeper.directories(each.signature)
+            each.kept = self.keeper.directories(each.signature, each.order)
             if each.order.text and each.kept:  # the file may be elsewhere by then, or never have been one
                 each.reproduce = self._by_file(each.kept[0])
         failures = sum(each.failed for each in self.keeper.runs)

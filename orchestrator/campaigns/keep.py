@@ -15,6 +15,7 @@ import msgspec
 
 from actors.trace.lines import DAMAGE
 from orchestrator.campaigns.directory import CampaignDir
+from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.run_dir import RESTORE, RunDir, write_json, wrong
 from orchestrator.runner import Session, Settings
@@ -89,13 +90,11 @@ class Keeper:
         found = (each.directory for each in self.runs if each.record.order.key == record.order.key)
         return next((str(each.relative_to(self.campaign.path)) for each in found), "")
 
-    def directories(self, signature: str) -> list[str]:
-        """Where runs of a signature are, from the campaign's directory on."""
-        return [
-            str(each.directory.relative_to(self.campaign.path))
-            for each in self.runs
-            if each.record.signature == signature
-        ]
+    def directories(self, signature: str, first: SimOrder) -> list[str]:
+        """Where runs of a signature are, from the campaign's directory on; that of ``first`` stands first."""
+        alike = [each for each in self.runs if each.record.signature == signature]
+        alike.sort(key=lambda each: each.record.order.key != first.key)
+        return [str(each.directory.relative_to(self.campaign.path)) for each in alike]
 
 
 def kept_runs(campaign: CampaignDir) -> list[KeptRun]:

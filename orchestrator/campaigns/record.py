@@ -12,6 +12,7 @@ from orchestrator.campaigns.signature import first_unexpected, shape, signature
 from orchestrator.invariants.folds.conclusion import unconcerned
 from orchestrator.invariants.folds.fold import Status, profile_of
 from orchestrator.invariants.registry import INVARIANTS
+from orchestrator.report.losses import losses
 from orchestrator.sim_run import SimRun
 from orchestrator.verdict import NOT_CARRIED_OUT, UNEXPECTED, Outcome
 
@@ -34,7 +35,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     schedule. wall_s: time that it took. virtual_us: its own time. declared: whether its scenario says
     what must hold, or be violated. coverage: points (``orchestrator.coverage``), sorted. known: findings about Kafka
     itself that show in it. defects: bugs that were planted in it. lost: acknowledged records that it lost, though no
-    rule allows it."""
+    rule allows it; given_up: rule -> acknowledged records that it lost as that rule allows."""
 
     order: SimOrder
     seed: int
@@ -55,6 +56,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     known: list[str] = []
     defects: list[str] = []
     lost: int = 0
+    given_up: dict[str, int] = {}
 
 
 def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[str] = (), behind: str = "") -> RunRecord:
@@ -96,6 +98,7 @@ def record_of(order: SimOrder, run: SimRun, wall_s: float, coverage: Sequence[st
         verdict.known,
         verdict.defects,
         sum(gone.number for each in verdict.invariants for gone in each.gone if not gone.rule),
+        {each.rule: each.lost for each in losses(verdict) if each.rule and each.lost},
     )
 
 

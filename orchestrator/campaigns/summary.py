@@ -15,7 +15,7 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.campaigns.signature import shape
 from orchestrator.coverage.table import FaultRow, PairRow, fault_table, pair_table
-from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.folds.conclusion import InvariantResult, lacking
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous, Tested
 from orchestrator.invariants.registry import INVARIANTS
@@ -79,12 +79,13 @@ class KnownTally(msgspec.Struct):
 
 
 class FaultTally(msgspec.Struct):
-    """A kind of fault over all runs. scheduled: how often. took_effect: how often that was seen. without_target:
-    nobody was there to be hit. never_began: its moment did not come. roles: of the nodes that it was aimed at ->
-    how often."""
+    """A kind of fault over all runs. scheduled: how often. took_effect: how often that was seen. no_effect: it began,
+    and that was not seen, or no message and no Sync met its rules. without_target: nobody was there to be hit.
+    never_began: its moment did not come. roles: of the nodes that it was aimed at -> how often."""
 
     scheduled: int = 0
     took_effect: int = 0
+    no_effect: int = 0
     without_target: int = 0
     never_began: int = 0
     roles: dict[str, int] = {}
@@ -113,12 +114,19 @@ class PlantedTally(msgspec.Struct):
 
 
 class LostTally(msgspec.Struct):
-    """Acknowledged records that were lost though no rule allows it. records: in all runs together. runs:
+    """Acknowledged records that were lost, by one rule or though none allows it. records: in all runs together. runs:
     in how many; seeds: of the first few."""
 
     records: int = 0
     runs: int = 0
     seeds: list[int] = []
+
+    def add(self, records: int, seed: int) -> None:
+        """Those of another run."""
+        self.records += records
+        self.runs += 1
+        if len(self.seeds) < SEEDS_NAMED:
+            self.seeds.append(seed)
 
 
 class Worst(msgspec.Struct, frozen=True):
@@ -159,8 +167,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     steps that were taken, or never, meanwhile. vacuous: invariants that nothing tested
     in any run, though no feature was off in all (X9). known: findings about Kafka itself that runs met; a run that met
     nothing else is as expected. untested: those of which the files of all nemeses say that, each
-    with the reason. belied: sentences on those that were tested all the same (X9). planted: name of a defect -> what
-    became of it. lost: acknowledged records, over all runs. worst: the failure to look at first, null if none failed.
+    with the reason. unconcerned: those that nothing tested either, as some feature, group or transaction that they are
+    about was in no run, each with that reason. belied: sentences on those that were tested all the same (X9). planted:
+    name of a defect -> what became of it. lost: acknowledged records that no rule allows to be lost, over all runs;
+    given_up: rule -> those that it allows. worst: the failure to look at first, null if none failed.
     """
 
     schema: Literal["krift-campaign-report/v1"] = REPORT_SCHEMA
@@ -193,10 +203,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     doubts: dict[str, int]
     vacuous: list[str]
     untested: dict[str, str] = {}
+    unconcerned: dict[str, str] = {}
     belied: list[str] = []
     kept: Kept
     planted: dict[str, PlantedTally] = {}
     lost: LostTally = msgspec.field(default_factory=LostTally)
+    given_up: dict[str, LostTally] = {}
     worst: Worst | None = None
 
 
@@ -228,6 +240,7 @@ class Summary:
         self.first_failure: FirstFailure | None = None
         self.planted: dict[str, PlantedTally] = {}
         self.lost = LostTally()
+        self.given_up: dict[str, LostTally] = {}
         self.worst: RunRecord | None = None
         self.declared = False
         """Whether some run's scenario says what it expects."""
@@ -283,6 +296,15 @@ class Summary:
         first, *others = self._untested.values() or [{}]
         return {name: why for name, why in first.items() if all(name in other for other in others)}
 
+    def unconcerned(self) -> dict[str, str]:
+        """What nothing tested, as no run has what it is about -> what that is; but for what the files declare."""
+        declared = self.untested()
+        return {
+            name: lacking(INVARIANTS[name])
+            for name, each in self.invariants.items()
+            if not each.tested and 0 < _judged(each) == each.off_runs and name not in declared
+        }
+
     def _take_source(self, record: RunRecord) -> None:
         tally = self.sources.setdefault(self._label(record.order), SourceTally())
         tally.runs += 1
@@ -322,18 +344,20 @@ class Summary:
                 tally.caught += caught
                 tally.elsewhere += not caught and record.exit_code == UNEXPECTED
         if record.lost:
-            self.lost.records += record.lost
-            self.lost.runs += 1
-            if len(self.lost.seeds) < SEEDS_NAMED:
-                self.lost.seeds.append(record.seed)
+            self.lost.add(record.lost, record.seed)
+        for rule, records in record.given_up.items():
+            self.given_up.setdefault(rule, LostTally()).add(records, record.seed)
 
     def _take_faults(self, record: RunRecord) -> None:
         for fault in record.faults:
             tally = self.faults.setdefault(fault.kind, FaultTally())
             tally.scheduled += 1
-            tally.took_effect += fault.took_effect
+            began = fault.phase in ("in force", "ended")
+            took_effect = fault.took_effect and not fault.hit_nothing
+            tally.took_effect += began and took_effect
+            tally.no_effect += began and not took_effect
             tally.without_target += fault.phase == "without target"
-            tally.never_began += fault.phase == "cancelled"
+            tally.never_began += fault.phase in ("waiting", "cancelled")
             for role in {target.rpartition("-")[0] or target for target in fault.targets}:
                 tally.roles[role] = tally.roles.get(role, 0) + 1
 
@@ -396,10 +420,12 @@ class Summary:
             doubts=dict(self.doubts.most_common(DOUBTS_KEPT)),
             vacuous=[each.key for each in blind if not self._belied[each.key]],
             untested={name: why for name, why in self.untested().items() if not self.invariants[name].tested},
+            unconcerned=self.unconcerned(),
             belied=[each.sentence for each in blind if self._belied[each.key]],
             kept=self.kept,
             planted=self.planted,
             lost=self.lost,
+            given_up=self.given_up,
             **facts,
         )
 

@@ -15,7 +15,6 @@ from orchestrator.campaigns.directory import CampaignDir, Outcome
 from orchestrator.campaigns.keep import KeptRun
 from orchestrator.campaigns.summary import REPORT_SCHEMA, InvariantTally, Report, Signature
 from orchestrator.invariants.folds.fold import Status
-from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.page.blocks import KEY, Block, Cell, Fate, Part, Tone, block_of, fate, strip
 from orchestrator.report import campaign
 from orchestrator.report.text import STYLES
@@ -37,10 +36,15 @@ def read_report(directory: CampaignDir) -> Report:
 
 def to_be_shown(report: Report, kept: Sequence[KeptRun]) -> list[KeptRun]:
     """Kept runs that get a page: the failure that matters most, the first of each kind, the most frequent first."""
-    firsts = {each.record.signature: each for each in reversed(kept)}
-    found = [firsts[each.signature] for each in report.signatures if each.signature in firsts][:PAGES_MAX]
+    firsts = [_first(each, kept) for each in report.signatures]
+    found = [each for each in firsts if each is not None][:PAGES_MAX]
     worst = report.worst.kept if report.worst is not None else ""
     return [*(each for each in kept if worst and each.directory.match(worst) and each not in found), *found]
+
+
+def _first(failure: Signature, kept: Sequence[KeptRun]) -> KeptRun | None:
+    """The run that the sentence and the command of a kind of failure are of, if it is kept."""
+    return next((each for each in kept if each.record.order.key == failure.order.key), None)
 
 
 def headline(report: Report) -> tuple[str, Tone]:
@@ -99,7 +103,8 @@ def _again(command: str) -> Cell:
 
 
 def _failure(each: Signature, kept: Sequence[KeptRun], link: Link) -> list[Cell]:
-    href = next((link(one.directory) for one in kept if one.record.signature == each.signature), "")
+    first = _first(each, kept)
+    href = "" if first is None else link(first.directory)
     more = f" and {each.runs - len(each.seeds)} more" if each.runs > len(each.seeds) else ""
     seeds = ", ".join(map(str, each.seeds)) + more
     what = Cell(each.sentence or each.signature, href=href)
@@ -146,10 +151,10 @@ def _promises(report: Report) -> Block:
     for name, each in ranked:
         runs = _runs_of(each)
         numbers = [Cell(f"{number:,}" if number else "") for number in (*runs.values(), each.tested)]
-        rows.append([Cell(name), _bar(runs), *numbers, Cell(INVARIANTS[name].title)])
+        rows.append([Cell(name), _bar(runs), *numbers, Cell(campaign.promised(report, name))])
     return Block(
         "Promises",
-        ["Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."],
+        [campaign.how_many_were_tested(report), campaign.TESTED],
         "",
         columns,
         rows,

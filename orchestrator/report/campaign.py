@@ -10,7 +10,7 @@ from rich.text import Text
 
 from actors.defects.catalogue import DEFECTS
 from chaos.words import ordinal, some, times
-from orchestrator.campaigns.summary import InvariantTally, Report
+from orchestrator.campaigns.summary import InvariantTally, LostTally, Report
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous
@@ -33,6 +33,7 @@ FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
 TESTED = "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
 PROMISES, SUM, OUTCOME = "Promises", "Sum", "Outcome"
 MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, ALTHOUGH DECLARED UNTESTED"
+UNCONCERNED = "Not tested, as no run has what they are about"
 DOUBTFUL = (NEVER, BELIED)
 """Headings of what makes a campaign undecided."""
 
@@ -63,6 +64,9 @@ def sections(report: Report) -> Iterator[Section]:
     if report.untested:
         reasons = [(name, why, INVARIANTS[name].title) for name, why in report.untested.items()]
         yield Section("Not tested, as the nemesis declares", ("promise", "why", "what is promised"), reasons)
+    if report.unconcerned:
+        reasons = [(name, why, INVARIANTS[name].title) for name, why in report.unconcerned.items()]
+        yield Section(UNCONCERNED, ("promise", "why", "what is promised"), reasons)
     if report.vacuous:
         yield _vacuous(report)
     if report.belied:
@@ -154,7 +158,8 @@ def _table(section: Section) -> Table:
 
 
 def _sources(report: Report) -> Section:
-    columns = ("source", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", ">unexpected")
+    against = ">by the planted defect" if _all_caught(report) else ">unexpected"
+    columns = ("source", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", against)
     rows = [
         (name, *_numbers(each.runs, each.held, each.violated, each.inconclusive, each.not_carried_out, each.unexpected))
         for name, each in report.sources.items()
@@ -163,11 +168,11 @@ def _sources(report: Report) -> Section:
 
 
 def _faults(report: Report) -> Section:
-    columns = ("fault", ">scheduled", ">took effect", ">no target", ">never began", "aimed at")
+    columns = ("fault", ">scheduled", ">took effect", ">no effect", ">no target", ">never began", "aimed at")
     rows = []
     for kind, each in report.faults.items():
         roles = ", ".join(f"{role} {times:,}" for role, times in sorted(each.roles.items()))
-        counts = _numbers(each.scheduled, each.took_effect, each.without_target, each.never_began)
+        counts = _numbers(each.scheduled, each.took_effect, each.no_effect, each.without_target, each.never_began)
         rows.append((kind, *counts, roles or "nobody"))
     return Section("Faults and actions", columns, rows)
 
@@ -206,13 +211,34 @@ def _invariants(report: Report) -> Section:
         "worst",
         "what is promised",
     )
-    return Section(PROMISES, columns, list(_promises(report)), [TESTED])
+    return Section(PROMISES, columns, list(_promises(report)), [how_many_were_tested(report), TESTED])
+
+
+def how_many_were_tested(report: Report) -> str:
+    """How many promises were tested in some run, and why the others were not."""
+    every = report.invariants
+    tested = sum(each.tested > 0 for each in every.values())
+    why = [f"{len(report.vacuous)} without a reason ({NEVER})"] if report.vacuous else []
+    why += [f"{len(report.untested)} as the nemesis declares"] if report.untested else []
+    why += [f"{len(report.unconcerned)} as no run has what they are about"] if report.unconcerned else []
+    rest = len(every) - tested - len(report.vacuous) - len(report.untested) - len(report.unconcerned)
+    why += [f"{rest} as no run decided them"] if rest else []
+    sum_of = f"{tested} of {some(len(every), 'promise')} were tested in some run"
+    return f"{sum_of}; not tested: {', '.join(why)}." if why else f"{sum_of}."
 
 
 def _promises(report: Report) -> Iterator[tuple[str, ...]]:
     for name, each in report.invariants.items():
         runs = (each.held_runs, each.violated_runs, each.excused_runs, each.inconclusive_runs, each.vacuous_runs)
-        yield (name, *_numbers(each.tested, *runs), _worst(each), INVARIANTS[name].title)
+        yield (name, *_numbers(each.tested, *runs), _worst(each), promised(report, name))
+
+
+def promised(report: Report, name: str) -> str:
+    """What a promise says, and the findings by which it was violated in some of the runs."""
+    shown = [known for known in report.known if name in KNOWN_FINDINGS[known].shows]
+    met = [f'{some(report.known[known].runs, "run")} met {known}, "{KNOWN_FINDINGS[known].title}"' for known in shown]
+    title = INVARIANTS[name].title
+    return f"{title} ({'; '.join(met)})" if met and report.invariants[name].violated_runs else title
 
 
 def _worst(tally: InvariantTally) -> str:
@@ -237,13 +263,15 @@ def _vacuous(report: Report, most: int | None = None) -> Section:
     ]
     if rest := report.vacuous[len(lines) - 1 :]:
         lines.append(f"and {some(len(rest), 'other')}: {', '.join(rest)}")
+    lines.append(how_many_were_tested(report))
     return Section(NEVER, before=lines, style=STYLES["inconclusive"])
 
 
 def _known(report: Report) -> Section:
-    columns = (">runs", "known", "seeds", "again")
+    columns = (">runs", "known", "what it is", "seeds", "again")
     rows = [
-        (f"{each.runs:,}", name, ", ".join(map(str, each.seeds)), each.reproduce) for name, each in report.known.items()
+        (f"{each.runs:,}", name, KNOWN_FINDINGS[name].title, ", ".join(map(str, each.seeds)), each.reproduce)
+        for name, each in report.known.items()
     ]
     whose = [f"{name}, {KNOWN_FINDINGS[name].told}." for name in report.known if KNOWN_FINDINGS[name].study]
     if len(whose) < len(report.known):
@@ -336,12 +364,19 @@ def headlines(report: Report) -> Iterator[str]:
         yield f"planted on purpose: {name}{about}; caught in {each.caught:,} of {some(each.runs, 'run')}{catcher}"
     lost, tested = report.lost, report.invariants.get(ACKNOWLEDGED)
     if lost.runs:
-        more = f" and {lost.runs - len(lost.seeds)} more" if lost.runs > len(lost.seeds) else ""
-        seeds = f"{'seed' if lost.runs == 1 else 'seeds'} {', '.join(map(str, lost.seeds))}{more}"
-        yield f"LOST: {some(lost.records, 'record')} {LOSSES['']}, in {some(lost.runs, 'run')} ({seeds})"
-    elif report.signatures and tested is not None and tested.tested and not tested.violated_runs:
+        yield f"LOST: {some(lost.records, 'record')} {LOSSES['']}, in {some(lost.runs, 'run')} ({_seeds(lost)})"
+    for rule, each_lost in report.given_up.items():
+        where = f"in {some(each_lost.runs, 'run')} ({_seeds(each_lost)})"
+        yield f"LOST: {some(each_lost.records, 'record')} {LOSSES.get(rule, rule)}, {where}"
+    if not lost.runs and report.signatures and tested is not None and tested.tested and not tested.violated_runs:
         yield f"no record acknowledged with acks=all was lost against the rules (tested {times(tested.tested)})"
     yield _failed(report)
+
+
+def _seeds(lost: LostTally) -> str:
+    """``seeds 2, 3, 4 and 7 more``."""
+    more = f" and {lost.runs - len(lost.seeds)} more" if lost.runs > len(lost.seeds) else ""
+    return f"{'seed' if lost.runs == 1 else 'seeds'} {', '.join(map(str, lost.seeds))}{more}"
 
 
 def _failed(report: Report) -> str:

@@ -183,7 +183,8 @@ def conclusion(verdict: Verdict) -> list[str]:
     expects = verdict.expects
     wanted = ((expects.violated, "violated"), (expects.held, "held"), (expects.excused, "excused"))
     parts = [f"{_few(ids)} {what}" for ids, what in (*wanted, (expects.may, "may be violated")) if ids]
-    lines = [f"expected    {'; '.join(parts) or 'nothing violated'}"]
+    alone = f", without the {'defect' if len(verdict.defects) == 1 else 'defects'}" if verdict.defects else ""
+    lines = [f"expected    {'; '.join(parts) or f'nothing violated{alone}'}"]
     if verdict.must_happen:
         seen = [f"{name} ({'seen' if was else 'NEVER SEEN'})" for name, was in verdict.must_happen.items()]
         lines.append(f"must happen {', '.join(seen)}")

@@ -180,6 +180,15 @@ def unconcerned(invariant: Invariant, profile: Profile) -> str:
     return ""
 
 
+def lacking(invariant: Invariant) -> str:
+    """What a run lacks that does not concern an invariant: at least one of these."""
+    features = [f"{name} is off" for name in invariant.requires]
+    features += [f"{name} is not {value}" for name, value in invariant.at.items()]
+    clients = ["no consumer has a group"] if invariant.of_groups else []
+    clients += ["no client has transactions"] if invariant.of_transactions else []
+    return " or ".join([*features, *clients])
+
+
 def is_off(profile: Profile, feature: str) -> bool:
     """Whether a feature is off on every node that the run says anything about."""
     return all(value == "off" for value in _values(profile, feature))

@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
 
 class KnownFinding(msgspec.Struct, frozen=True):
-    """mend: the switch. shows: invariants whose violations can say that they are it. entails: those whose violations
-    follow from it about the same key; entails_anywhere: about whatever. values: of the switch, with which it is there.
-    study: of the proposal that it is about, "" it is about Kafka."""
+    """title: of its section in the document that tells it. mend: the switch. shows: invariants whose violations can say
+    that they are it. entails: those whose violations follow from it about the same key; entails_anywhere: about
+    whatever. values: of the switch, with which it is there. study: of the proposal that it is about, "" it is about
+    Kafka."""
 
     name: str
+    title: str
     mend: str
     shows: tuple[str, ...]
     entails: tuple[str, ...] = ()
@@ -45,10 +47,10 @@ class KnownFinding(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """Who does it, and where that is written."""
+        """What it is, who does it, and where that is written."""
         if self.study:
-            return f"which the proposal itself does ({self.study})"
-        return "which Kafka itself does (docs/findings.md)"
+            return f'"{self.title}", which the proposal itself does ({self.study})'
+        return f'"{self.title}", which Kafka itself does (docs/findings.md)'
 
     @property
     def entails_something(self) -> bool:
@@ -63,6 +65,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
     for each in (
         KnownFinding(
             "finding-elr-cleared",
+            "Eligible leader replicas are cleared",
             ELR_CLEARED,
             ("L3",),
             entails=("L4", "L5", "L6", "L14"),
@@ -70,27 +73,47 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
         ),
         KnownFinding(
             "finding-removed-leader-deadlock",
+            "A removed leader and a deadlock",
             REMOVED_LEADER_DEADLOCK,
             ("L1",),
             entails_anywhere=_NOTHING_IS_DECIDED,
         ),
         KnownFinding(
             "finding-removed-leader-zombie",
+            "A removed leader that reigns on",
             REMOVED_LEADER_ZOMBIE,
             ("Q15",),
             entails_anywhere=_NOTHING_IS_DECIDED,
         ),
-        KnownFinding("finding-hung-brokers", HUNG_BROKERS, ("L5", "L6"), entails_anywhere=("L11", "L13", "L15", "L16")),
-        KnownFinding("finding-spinning-consumer", SPINNING_CONSUMER, ("X10",)),
-        KnownFinding("finding-former-epoch", FORMER_EPOCH, ("L6", "L16"), entails_anywhere=("L13",)),
+        KnownFinding(
+            "finding-hung-brokers",
+            "Two brokers that hang",
+            HUNG_BROKERS,
+            ("L5", "L6"),
+            entails_anywhere=("L11", "L13", "L15", "L16"),
+        ),
+        KnownFinding("finding-spinning-consumer", "Consumers that spin", SPINNING_CONSUMER, ("X10",)),
+        KnownFinding(
+            "finding-former-epoch",
+            "A position of a former topic",
+            FORMER_EPOCH,
+            ("L6", "L16"),
+            entails_anywhere=("L13",),
+        ),
         KnownFinding(
             "finding-reelected-in-place",
+            "A leader that is elected again in place",
             REELECTED_IN_PLACE,
             ("P10",),
             entails=("P4", "P5", "P11", "T1", "H1", "H6", "C1", "C3", "C5", "C6", "C7", "C8"),
         ),
         KnownFinding(
-            "kafka-7408-half", KAFKA_7408, ("T10",), values=("seed", "undecided"), study="docs/studies/kafka-7408.md"
+            "kafka-7408-half",
+            "What is left of transactions after an unclean election",
+            KAFKA_7408,
+            ("T10",),
+            values=("seed", "undecided"),
+            study="docs/studies/kafka-7408.md",
         ),
     )
 }

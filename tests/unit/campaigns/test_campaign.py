@@ -119,7 +119,7 @@ def test_failures_are_kept(here: Here, tmp_path: Path) -> None:
     assert (ended.code, "again       krift run small.yaml --runtime sim --seed" in ended.out) == (1, True)
     assert found.reproduce == f"krift run {kept}/scenario.yaml"
     assert krift("check", kept, "--engine", "in-process").code == 1
-    assert Keeper(directory).directories(found.signature) == found.kept
+    assert Keeper(directory).directories(found.signature, found.order) == found.kept
     assert begin(directory, BROKEN).summary.kept.repeated == 3
     with directory.held():
         assert not directory.aside.exists()

@@ -47,3 +47,12 @@ def test_a_run_that_holds_has_no_signature() -> None:
     order = SimOrder("kip-207", "kafka", seed=3)
     record = record_of(order, run_in_sim(order.plan()), 0.1)
     assert (record.exit_code, record.signature, record.sentence, record.seed) == (0, "", "", 3)
+
+
+def test_what_a_rule_allows_to_be_lost_is_recorded() -> None:
+    """Shows that acknowledged records which an unclean election lost are counted by that rule, and not as losses that
+    no rule allows."""
+    order = SimOrder("unclean", seed=7)
+    record = record_of(order, run_in_sim(order.plan()), 0.1)
+    assert record.given_up == {"unclean-election": record.tallies["C1"].excused} and record.given_up["unclean-election"]
+    assert (record.lost, record.exit_code) == (0, 0)

@@ -119,7 +119,37 @@ def test_faults_are_counted_whether_they_hit_or_not() -> None:
     report = report_of(summary_of(record(1, faults=faults)))
     crash, cut = report.faults["crash"], report.faults["partition"]
     assert (crash.scheduled, crash.took_effect, crash.without_target, crash.never_began) == (3, 1, 1, 1)
+    assert crash.no_effect == 0
     assert (crash.roles, cut.roles) == ({"broker": 1}, {"broker": 1, "controller": 1})
+
+
+def test_every_fault_is_in_one_column() -> None:
+    """Shows that one which began and did nothing, or whose rules no message met, has a column of its own, and so has
+    one that still waits; the columns add up to what was scheduled."""
+    faults = (
+        FaultOutcome("f1", "drop", "ended", ["broker-1"], 0, 1, True),
+        FaultOutcome("f2", "drop", "ended", ["broker-1"], 0, 1, True, hit_nothing=True),
+        FaultOutcome("f3", "drop", "in force", ["broker-1"], 0, -1, False),
+        FaultOutcome("f4", "drop", "waiting", [], -1, -1, False),
+        FaultOutcome("f5", "drop", "without target", [], -1, -1, False),
+    )
+    report = report_of(summary_of(record(1, faults=faults)))
+    drop = report.faults["drop"]
+    columns = (drop.took_effect, drop.no_effect, drop.without_target, drop.never_began)
+    assert columns == (1, 2, 1, 1) and sum(columns) == drop.scheduled
+    assert "| drop | 5 | 1 | 2 | 1 | 1 | broker 3 |" in markdown(report)
+
+
+def test_losses_that_a_rule_allows_are_told() -> None:
+    """Shows how many acknowledged records were lost by an unclean election, in how many runs, beside what no rule
+    allows."""
+    given_up = [msgspec.structs.replace(record(seed), given_up={"unclean-election": 39}) for seed in (2, 4)]
+    allowed = "LOST: 78 records acknowledged with acks=all, by an unclean election, which was allowed, in 2 runs"
+    told = [*headlines(report_of(summary_of(*given_up, record(5))))]
+    assert told == [f"{allowed} (seeds 2, 4)", "3 runs: nothing violated"]
+    beside = [*headlines(report_of(summary_of(*given_up, failed(5, GOES_BACK))))]
+    assert beside[0] == f"{allowed} (seeds 2, 4)"
+    assert beside[1].startswith("no record acknowledged with acks=all was lost against the rules")
 
 
 def test_coverage_is_counted_in_runs() -> None:
@@ -166,6 +196,36 @@ def test_what_nothing_tested_is_named() -> None:
     assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
     seen = report_of(summary_of(record(1, tallies=blind), record(2)))
     assert (seen.vacuous, seen.exit_code) == ([], 0)
+
+
+def test_every_promise_that_nothing_tested_is_in_a_list() -> None:
+    """Shows that those of a feature, of groups or of transactions that no run has are listed with that reason, and that
+    the lists add up to all promises."""
+    off = {name: Tally("vacuous", 0, off=True) for name in ("O1", "T4", "Q8")}
+    blind = {**ALL_HELD, **off, "P9": Tally("vacuous", 0), "H2": Tally("vacuous", 0), "P1": Tally("vacuous", 0)}
+    report = report_of(summary_of(record(1, tallies=blind), sources=[MINE]))
+    assert (report.vacuous, set(report.untested), set(report.unconcerned)) == (["P1"], {"P9", "H2"}, {*off})
+    assert report.unconcerned["O1"] == "no consumer has a group"
+    assert report.unconcerned["T4"] == "no client has transactions"
+    tested = len(report.invariants) - 6
+    parts = (
+        "not tested: 1 without a reason (NEVER TESTED), 2 as the nemesis declares, 3 as no run has what they are about"
+    )
+    assert f"{tested} of {len(report.invariants)} promises were tested in some run; {parts}." in markdown(report)
+    assert "| O1 | no consumer has a group |" in markdown(report)
+
+
+def test_a_finding_is_named_where_it_shows() -> None:
+    """Shows that a promise which a finding about Kafka violated says so in the table, with the finding's title, and
+    that the column of failures names the defect that was planted."""
+    tallies = {**ALL_HELD, "X10": Tally("violated", 5, 3)}
+    met = msgspec.structs.replace(planted(2, 0), tallies=tallies, known=["finding-spinning-consumer"])
+    report = report_of(summary_of(planted(1, 0), met))
+    text = markdown(report)
+    assert '(1 run met finding-spinning-consumer, "Consumers that spin")' in text
+    assert "| 1 | finding-spinning-consumer | Consumers that spin | 2 |" in text
+    assert "| by the planted defect |" in text and "| unexpected |" not in text
+    assert "| unexpected |" in markdown(report_of(summary_of(failed(1, GOES_BACK))))
 
 
 MINE = Source("small.yaml", [""], untested={"P9": "No log is cut.", "H2": "Nobody asks."})

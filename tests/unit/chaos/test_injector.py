@@ -18,7 +18,7 @@ from actors.control import (
     SlowDisk,
 )
 from actors.crash_points import CrashPoint
-from actors.trace.events import CtlFault, DiskRuleChange, LogHw, NodeDown, QRole
+from actors.trace.events import CtlFault, DiskRuleChange, LinkRuleChange, LogHw, NodeDown, QRole
 from chaos.incidents import library
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
@@ -315,3 +315,24 @@ def test_a_node_that_falls_after_a_fault_had_it_started_again_is_brought_back() 
     assert stage.restarted() == []
     stage.run_until(10 * SECOND)
     assert stage.restarted() == ["broker-1"]
+
+
+def test_a_rule_that_no_message_met_is_told() -> None:
+    """Shows that a fault whose rules hit nothing took effect and hit nothing; one message is enough, and as long as no
+    rule has ended nobody can tell."""
+    stage = Stage(
+        plan_of(
+            "chaos: [{when: {at: 1s}, fault: {partition: {between: broker-1, and: [broker-2, broker-3]}}, for: 2s}]"
+        )
+    )
+    stage.reach_time_0()
+    stage.run_until(SECOND)
+    rules = [action.rule for action in stage.of(InstallRule)]
+    for rule in rules:
+        stage.link(rule.id)
+    assert stage.conductor.outcomes[0].took_effect and not stage.conductor.outcomes[0].hit_nothing
+    stage.run_until(4 * SECOND)
+    stage.tell("driver", LinkRuleChange(rules[0].id, "hold", "stop", [], [], 0))
+    assert stage.conductor.outcomes[0].took_effect and stage.conductor.outcomes[0].hit_nothing
+    stage.tell("driver", LinkRuleChange(rules[-1].id, "hold", "stop", [], [], 1))
+    assert not stage.conductor.outcomes[0].hit_nothing

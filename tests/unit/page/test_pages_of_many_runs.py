@@ -19,7 +19,7 @@ from orchestrator.exam.marks import DefectMark, FalseAlarm, Marks, OddityMark
 from orchestrator.files import NotWritten
 from orchestrator.page import subjects
 from orchestrator.page.blocks import AS_HELD, FAILED, KEY, SQUARES_MAX, Fate, fate, strip
-from orchestrator.page.campaigns import again
+from orchestrator.page.campaigns import again, read_report
 from orchestrator.page.subjects import write_page
 from orchestrator.run_dir import write_json
 from tests.unit.campaigns.here import Here
@@ -70,6 +70,19 @@ def test_a_campaign_leads_to_the_pages_of_its_failures(here: None, tmp_path: Pat
     write_page(tmp_path, directory.path.name, elsewhere)
     links_there = LINK.findall(elsewhere.read_text(encoding="utf-8"))
     assert {(elsewhere.parent / unquote(link)).resolve() for link in links_there} == links
+
+
+def test_a_failure_leads_to_the_run_that_is_told(here: None, tmp_path: Path) -> None:
+    """Shows that the sentence of a kind of failure links to the run that the command beside it does again, although
+    another one comes before it by name."""
+    directory = carried_out(tmp_path, msgspec.structs.replace(BROKEN, seeds=(9, 10)))
+    html = write_page(tmp_path, str(directory.path)).path.read_text(encoding="utf-8")
+    (told,) = read_report(directory).signatures
+    assert told.runs == 2 and len(told.kept) == 2 and sorted(told.kept) != told.kept
+    failures = html.partition("<h2>Failures</h2>")[2].partition("</section>")[0]
+    (link,) = LINK.findall(failures)
+    assert unquote(link).startswith(told.kept[0]) and "seed9-" in told.kept[0]
+    assert f"{told.kept[0]}/scenario.yaml" in failures
 
 
 def test_a_campaign_that_may_only_be_read(here: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

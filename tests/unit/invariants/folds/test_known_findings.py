@@ -12,7 +12,9 @@ from chaos.plan import Expectation
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.folds.fold import Finding, Profile
+from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS, KnownFinding
 from orchestrator.verdict import RunFacts, Verdict, judge
+from tests.architecture.sources import ROOT
 from tests.unit.invariants.folds.test_windows import SECOND, Run
 from tests.unit.invariants.quorum.test_elections import LEADER, elected
 from tests.unit.invariants.test_topics_made_anew import ANEW, made_anew
@@ -20,6 +22,14 @@ from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ELR = "finding-elr-cleared"
 MENDED = {"mend.elr-cleared": "recount-elr"}
+
+
+@pytest.mark.parametrize("known", KNOWN_FINDINGS.values(), ids=lambda known: known.name)
+def test_a_finding_has_the_title_of_its_section(known: KnownFinding) -> None:
+    """Shows that a reader who is told a finding's title finds it as a heading in the document that is named, too."""
+    text = (ROOT / (known.study or "docs/findings.md")).read_text(encoding="utf-8")
+    assert known.title in [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+    assert known.told.startswith(f'"{known.title}", which ')
 
 
 def rules(run: TraceBuilder, invariant: str) -> list[str]:
