@@ -40,7 +40,7 @@ class Subject(msgspec.Struct, frozen=True):
 SUBJECTS: dict[str, Subject] = {
     "voters": Subject(
         (
-            ("time-outs", "time-out"),
+            ("timeouts", "timeout"),
             ("crashes", "crash"),
             ("dropped connections", "dropped connection"),
             ("records", "record"),

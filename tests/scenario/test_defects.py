@@ -325,7 +325,7 @@ PROOFS: dict[str, Proof] = {
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
-    "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its time-out"),
+    "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its timeout"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
     "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
@@ -339,9 +339,7 @@ PROOFS: dict[str, Proof] = {
         "slow-leader",
         r"broker-\d did not (get|learn of the commit of) the acknowledged records of orders-0 below [\d,]+",
     ),
-    "no-request-timeout": Proof(
-        "slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its time-out is 1,000"
-    ),
+    "no-request-timeout": Proof("slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its timeout is 1,000"),
     "leaky-partition": Proof("out-of-sync", r"broker-\d acted on \S+, which broker-\d sent when everything from it"),
     "wake-one-produce": Proof("muted", r"answered the Produce of producer-1 with acks=all .* the high watermark had"),
     "unseeded-timers": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),

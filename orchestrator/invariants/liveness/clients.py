@@ -485,6 +485,6 @@ class OperationsReturn(WindowInvariant[Operations]):
         seconds = (state.beta_us - SLACK_US) / 1_000_000
         return self.violated(
             state.key,
-            f"the operation {name} of {state.key} did not return within {seconds:g} s, its time-out",
+            f"the operation {name} of {state.key} did not return within {seconds:g} s, its timeout",
             obligation.by,
         )

@@ -214,7 +214,7 @@ class CallsEnd(KeyedInvariant[Calls]):
             if not body.overdue or state.frozen or event.wall - state.thawed_us < SLACK_US:
                 return NOTHING
             calls = ", ".join(body.overdue)
-            return self.violated(state.key, f"{event.node} ended with calls open beyond their time-out: {calls}", event)
+            return self.violated(state.key, f"{event.node} ended with calls open beyond their timeout: {calls}", event)
         state.tested += 1
         found: Emissions = NOTHING
         if body.outcome == "timeout" or body.took_ms > body.timeout_ms:
@@ -238,7 +238,7 @@ class CallsEnd(KeyedInvariant[Calls]):
             return self.violated(
                 state.key,
                 f"the {body.api} of {event.node} to {body.dst} ended after {body.took_ms:,} ms ({body.outcome}), its "
-                f"time-out is {body.timeout_ms:,} ms",
+                f"timeout is {body.timeout_ms:,} ms",
                 event,
             )
         settled_us = max(state.since_us, state.left.disk_us(body.dst), state.left.between_us(state.key, body.dst))

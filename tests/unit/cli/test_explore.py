@@ -31,7 +31,7 @@ def test_the_object_for_programs_has_the_story_too() -> None:
     assert ended.code == 1, ended.err
     found = msgspec.json.decode(ended.out)
     assert found["features"]["kip-996"] == "off"
-    assert found["budgets"] == [{"time-outs": 1, "crashes": 1, "dropped connections": 0, "records": 0}]
+    assert found["budgets"] == [{"timeouts": 1, "crashes": 1, "dropped connections": 0, "records": 0}]
     assert found["broken"]["invariant"] == "Q2"
     assert len(found["broken"]["story"]) == 4
 
