@@ -171,6 +171,11 @@ def _transactions(draw: random.Random, nemesis: Nemesis, producer: Part) -> None
     if stay is not None and parse_duration_us(stay["lasts"]) // 1000 % 2:
         # What it sends then comes after its time-out, and to another partition.
         stay["after"], producer["transactional"]["records"] = 1, min(producer["transactional"]["records"], 2)
+    if stay is not None:
+        # Between two stays that outlast its timeout there is a whole transaction: else it would commit none, either.
+        whole_us = int(2_000_000 * producer["transactional"]["records"] / parse_rate(producer["rate"]))
+        every_us = max(parse_duration_us(stay["every"]), (RESTART_MS * 1000 + whole_us) // 1000 * 1000)
+        stay["every"] = format_duration(every_us)
     if pick(draw, kinds.lingers) == "yes":
         producer["transactional"]["last-stay"] = format_duration(draw.randint(*LINGERS_MS) * 1000)
 
