@@ -36,7 +36,9 @@ from orchestrator.files import write_bytes, write_text
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.repeats import repeat
 from orchestrator.report.junit import Judged, write_junit
+from orchestrator.report.losses import ACKNOWLEDGED
 from orchestrator.run_dir import Manifest, RunDir, create_run_dir, utc_now
+from orchestrator.setting import min_isr_in
 from orchestrator.story.chronicle import Chronicle
 from orchestrator.story.paths import Paths
 from orchestrator.trace.collect import incarnations
@@ -44,6 +46,7 @@ from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_stamped, read_events
 from orchestrator.verdict import (
     NOT_CARRIED_OUT,
+    Excuse,
     Verdict,
     exit_code,
     write_verdict,
@@ -401,9 +404,11 @@ def explained(verdict: Verdict, trace: Callable[[], Iterable[Stamped]], zero_us:
     """The same with the trace in order. If it is too long for all, the first violation of each invariant has its path
     before the others have. ``zero_us``: time 0 by its clock; None if it never came: then nothing is explained."""
     violations = [(number, each.id, one) for each in verdict.invariants for number, one in enumerate(each.violations)]
-    if zero_us is None or not violations:
+    losses = [excuse for each in verdict.invariants if each.id == ACKNOWLEDGED for excuse in each.excuses]
+    if zero_us is None or not (violations or losses):
         return verdict
     wanted = {name for _, _, one in violations for name in (*one.events, *one.causes)}
+    wanted |= {name for each in losses for name in each.events}
     paths = Paths(trace(), zero_us, wanted)
     found = {
         (name, number): msgspec.structs.replace(one, path=paths.to(one.key, one.events, one.causes))
@@ -412,10 +417,20 @@ def explained(verdict: Verdict, trace: Callable[[], Iterable[Stamped]], zero_us:
     return msgspec.structs.replace(
         verdict,
         invariants=[
-            msgspec.structs.replace(each, violations=[found[each.id, number] for number in range(len(each.violations))])
+            msgspec.structs.replace(
+                each,
+                violations=[found[each.id, number] for number in range(len(each.violations))],
+                excuses=[_lost(verdict, one, paths) if each.id == ACKNOWLEDGED else one for one in each.excuses],
+            )
             for each in verdict.invariants
         ],
     )
+
+
+def _lost(verdict: Verdict, excuse: Excuse, paths: Paths) -> Excuse:
+    """The first loss that a rule allows, with how it came about."""
+    path = paths.to_loss(excuse.key, excuse.events, min_isr_in(verdict.setting, excuse.key))
+    return msgspec.structs.replace(excuse, path=path)
 
 
 def write_violations(directory: RunDir, verdict: Verdict) -> None:

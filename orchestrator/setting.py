@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from actors.node.spec import TopicSpec
+from actors.node.spec import TopicSpec, split_topic_partition
 from chaos.plan import Plan
 from chaos.words import some
 from orchestrator.story.words import brokers
@@ -27,6 +27,13 @@ def _topics(plan: Plan) -> Iterator[str]:
         yield f"{_where(topic)}, min.insync.replicas {least}"
     if len(topics) > TOPICS_SHOWN:
         yield some(len(topics) - TOPICS_SHOWN, "other topic")
+
+
+def min_isr_in(setting: str, tp: str) -> str:
+    """min.insync.replicas of a partition's topic in the words of ``setting_of``, "" if they do not have it."""
+    topic = split_topic_partition(tp)[0]
+    parts = [part for part in setting.split("; ") if part.startswith((f"{topic}-0 ", f"{topic} with "))]
+    return parts[0].rpartition(", min.insync.replicas ")[2] if parts else ""
 
 
 def _where(topic: TopicSpec) -> str:

@@ -55,7 +55,8 @@ class Excuse(msgspec.Struct, frozen=True):
     """The first break of a promise that one of its exemptions allows. rule: name of the exemption. key, sentence,
     events, at_us: as of a ``Violation``. regained: number of records that were missing by this rule and are back at the
     end; regained_us: time at which the last of them came back, in microseconds since time 0, null if none did or time 0
-    never came; regained_how: a sentence on their return."""
+    never came; regained_how: a sentence on their return.
+    path: of lost records, the steps to the loss."""
 
     rule: str
     key: str
@@ -65,6 +66,7 @@ class Excuse(msgspec.Struct, frozen=True):
     regained: int = 0
     regained_us: int | None = None
     regained_how: str = ""
+    path: list[Step] = []
 
 
 class Gone(msgspec.Struct, frozen=True):

@@ -254,10 +254,12 @@ def _report(shown: Page, talk: Page, request: Request, done: Carried) -> None:
     if done.error:
         talk.say(f"the run could not be carried out: {done.error}")
     if in_full or done.exit_code != 0:
+        # Lines of JSON, and lines of many runs, stand alone on stdout.
+        beside = talk if request.as_json or not in_full else shown
         if done.directory is not None:
-            talk.say(f"kept in     {done.directory}")
-            talk.say(f"a page      krift report {done.directory} --html")
-        talk.say(f"again       {done.again}")
+            beside.say(f"kept in     {done.directory}")
+            beside.say(f"a page      krift report {done.directory} --html")
+        beside.say(f"again       {done.again}")
     if in_full and not request.as_json:
         shown.say()
 

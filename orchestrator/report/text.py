@@ -50,7 +50,10 @@ PATHS_SHOWN = 1
 IN_BRIEF = 5
 """Of as many others there is a line each."""
 GAVE_WAY_SHOWN = 3
-"""Promises that gave way and that the scenario does not name, those that did so most often."""
+"""Promises that gave way and that are shown with their evidence, those that did so most often; if the first has its
+path, that one alone."""
+ROWS_MAX = 12
+"""As many promises that were violated or gave way have a row each; of more only those that gave way most often."""
 AGAINST_SHOWN = 3
 """Reasons why a run was not as expected."""
 NAMED_MAX = 10
@@ -131,7 +134,7 @@ def _print_excuses(page: Page, verdict: Verdict, full: bool) -> None:
     if not full and verdict.outcome == "violated":
         return
     told: set[str] = set()
-    for each in gave_way if full else gave_way[:GAVE_WAY_SHOWN]:
+    for each in gave_way if full else _shown(gave_way):
         heading = f"{each.id} was excused (tested {times(each.tested)}): {each.title}"
         page.show(Text(printable(heading), STYLES["excused"]))
         for excuse in each.excuses:
@@ -141,7 +144,15 @@ def _print_excuses(page: Page, verdict: Verdict, full: bool) -> None:
             rule = rules.in_short(excuse.rule) if excuse.rule in told else rules.in_full(each.id, excuse.rule)
             told.add(excuse.rule)
             page.show(Padding(Text(printable(f"{how_often}; {rule}"), "dim"), (0, 0, 0, 6), expand=False))
+            if excuse.path:
+                _print_path(page, excuse.path)
         page.say()
+
+
+def _shown(gave_way: Sequence[InvariantVerdict]) -> Sequence[InvariantVerdict]:
+    """Promises whose first excused breaks are shown in brief."""
+    explained = any(excuse.path for each in gave_way[:1] for excuse in each.excuses)
+    return gave_way[: 1 if explained else GAVE_WAY_SHOWN]
 
 
 def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
@@ -149,13 +160,10 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     expects = verdict.expects
     names = {*expects.violated, *expects.held, *expects.excused}
     shown = names if len(names) <= NAMED_MAX else set()
-    gave_way = most_excused(verdict)[:GAVE_WAY_SHOWN]
-    # Those that were violated have been shown; where none was, so have the excused ones.
-    told = () if full or verdict.outcome == "violated" else gave_way
+    broken = [each for each in verdict.invariants if each.status in ("violated", "excused")]
+    rows = broken if len(broken) <= ROWS_MAX else most_excused(verdict)[:GAVE_WAY_SHOWN]
     chosen = [
-        each
-        for each in verdict.invariants
-        if full or each.id in shown or (each in gave_way and each not in told) or each.weight == "undecided"
+        each for each in verdict.invariants if full or each.id in shown or each in rows or each.weight == "undecided"
     ]
     if chosen:
         page.show(_invariants(chosen, names))
@@ -163,8 +171,7 @@ def _print_promises(page: Page, verdict: Verdict, full: bool) -> None:
     if others:
         counts = {status: sum(each.status == status for each in others) for status in STYLES}
         (status, number), *rest = ((status, number) for status, number in counts.items() if number)
-        above = {"violated": " (above)" if chosen else "", "excused": f" ({len(told)} of them above)" if told else ""}
-        above["vacuous"] = " (not tested)"
+        above = {"vacuous": " (not tested)"}
         came = [
             f"{some(number, 'other' if chosen else 'promise')} {status}{above.get(status, '')}",
             *(f"{many} {word}{above.get(word, '')}" for word, many in rest),

@@ -28,6 +28,7 @@ from actors.trace.events import (
     InitReturn,
     LinkRuleChange,
     LogAppend,
+    LogHw,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -44,6 +45,7 @@ from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
 from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.words import some, times
+from orchestrator.story.commits import Commits
 from orchestrator.story.coordinators import Coordinators
 from orchestrator.story.moments import Break, Moment
 from orchestrator.story.requests import Requests
@@ -188,6 +190,15 @@ class Chronicle:
         self._killed: dict[str, Line] = {}
         self._ended: dict[int, int] = {}
         self._healing: Line | None = None
+        self._lasting: list[str] = []
+        """What of the faults ends only after the chaos, and when."""
+        self._requested: dict[str, str] = {}
+        """Event by which an operator was given a request -> the id of that action, while nobody has asked."""
+        self._fenced: dict[int, Line] = {}
+        """Broker -> the line that tells how it was fenced, while it is."""
+        self._given_up: set[tuple[int, int]] = set()
+        """Time of an unclean election and a broker that could have been elected cleanly, if it were not fenced."""
+        self._commits = Commits()
         self._dropped = 0
         self._busy_since_us = 0
         self._busy_us = 0
@@ -283,14 +294,16 @@ class Chronicle:
         elif body.phase == "healing":
             self._healing = self.note(event, "the chaos is over: no fault is left to heal", ALWAYS)
             for fault, (line, _) in self._faults.items():
-                if event.wall - self._ended.get(id(line), 0) <= HEALED_US:
-                    self._heals(fault)
+                if id(line) in self._ended and event.wall - self._ended[id(line)] <= HEALED_US:
+                    self._heals(fault, event)
         elif body.phase == "finished" and body.detail:
             self.note(event, f"the run is aborted: {body.detail}", ALWAYS)
 
     def fault(self, event: Stamped, body: CtlFault) -> None:
         """A fault; what an operator asks for is told by the request."""
         if body.targets == [ADMIN]:
+            if body.phase == "start":
+                self._requested[event.id] = body.fault
             return
         if body.by_machine:
             self._machine_is_busy(event, body)
@@ -304,7 +317,7 @@ class Chronicle:
             line = self._faults[body.fault][0]
             line.notes.append(f"until {self._at(event)}")
             self._ended[id(line)] = event.wall
-            self._heals(body.fault)
+            self._heals(body.fault, event)
 
     def _machine_is_busy(self, event: Stamped, body: CtlFault) -> None:
         """No fault of the schedule: one line for all of them, and how long they took."""
@@ -326,11 +339,19 @@ class Chronicle:
             )
         return told
 
-    def _heals(self, fault: str) -> None:
-        """A fault ends because the chaos does."""
-        if self._healing is not None:
-            self._healing.text = "the chaos is over: Krift heals {}"
-            self._healing.subjects.append(fault)
+    def _heals(self, fault: str, event: Stamped) -> None:
+        """A fault ends because the chaos does; or later, as it goes on by itself, or stays until the cluster has got
+        to its end without whom it hits."""
+        healing = self._healing
+        if healing is None:
+            return
+        if event.wall - (self.zero_us or 0) - healing.us <= HEALED_US:
+            healing.subjects.append(fault)
+        else:
+            self._lasting.append(f"{fault} lasts until {self._at(event)}")
+        heals = ": Krift heals {}" if healing.subjects else ""
+        healing.text = f"the chaos is over{heals}"
+        healing.notes = [f"but {' and '.join(self._lasting)}"] if self._lasting else []
 
     def _explain(self, node: str, fault: Line) -> None:
         """A live process may be down a moment before its fault is noted: then it went down by that fault."""
@@ -385,12 +406,17 @@ class Chronicle:
         if not text:
             return
         unclean = body.cause == "unclean" and body.leader >= 0
+        if unclean:
+            self._commits.unclean(body)
         line = self.note(event, text, KEY if unclean else TURN if leader else CHANGE, body.tp)
         line.about = "partition"
         line.keys.add(body.tp)
         if unclean:
             # Why the new leader was not in the ISR, and why nobody else could be elected.
-            for earlier in (self._left.get((body.tp, body.leader)), self._changes.get(body.tp)):
+            could = {before.leader, *before.isr, *before.elr, *before.last_known_elr} - {body.leader}
+            self._given_up.update((line.us, broker) for broker in could)
+            fenced = [self._fenced.get(broker) for broker in could]
+            for earlier in (self._left.get((body.tp, body.leader)), self._changes.get(body.tp), *fenced):
                 if earlier is not None:
                     earlier.weight = min(earlier.weight, KEY)
         self._changes[body.tp] = line
@@ -404,17 +430,27 @@ class Chronicle:
         if text := takes_up(event.node, body):
             self.note(event, text, TURN if empty else CHANGE).keys.add(body.tp)
 
-    def appended(self, _event: Stamped, body: LogAppend) -> None:
+    def appended(self, event: Stamped, body: LogAppend) -> None:
         """A partition that has had something."""
         self._written.add(body.tp)
+        self._commits.appended(event.node, body)
 
     def cut(self, event: Stamped, body: LogTrunc) -> None:
         """Records that a replica drops."""
         if body.was > body.to:
-            line = self.note(event, truncation(event.node, body, "{}"), TURN, cut_off(body))
+            line = self.note(event, truncation(event.node, body, "{}"), TURN, self._cut_off(event.node, body))
             line.keys.add(body.tp)
             line.cut += body.was - body.to
             self._cut_most = max(self._cut_most, line.cut)
+
+    def _cut_off(self, node: str, body: LogTrunc) -> str:
+        number, every = self._commits.of(node, body), body.was - body.to
+        if number is None:
+            return cut_off(body)
+        if every == 1:
+            return cut_off(body, " (committed)" if number else " (not committed)")
+        how_many = "none" if not number else "all" if number == every else f"{number:,}"
+        return cut_off(body, f" ({how_many} of them committed)")
 
     def role(self, event: Stamped, body: QRole) -> None:
         """A leader of the quorum."""
@@ -432,19 +468,31 @@ class Chronicle:
         """A broker that is fenced, or no longer, or that is about to go, or back."""
         text = registration(self._registered.get(body.broker), body)
         self._registered[body.broker] = body
-        if text:
-            self._put_first(self.note(event, text, DETAIL, f"broker-{body.broker}"))
+        if not text:
+            return
+        line = self.note(event, text, DETAIL, f"broker-{body.broker}")
+        if body.fenced:
+            self._fenced[body.broker] = line
+            # A controller writes the election that follows first.
+            if (line.us, body.broker) in self._given_up:
+                line.weight = min(line.weight, KEY)
+        else:
+            self._fenced.pop(body.broker, None)
+        self._put_first(line)
 
     def _put_first(self, line: Line) -> None:
         """A controller writes what a registration means for partitions before the registration itself."""
         follow = [n for n, each in enumerate(self.lines) if each.us == line.us and each.about == "partition"]
         if follow and self.lines[-1] is line:
+            line.event = self.lines[follow[0]].event
             self.lines.insert(follow[0], self.lines.pop())
 
     def asked(self, event: Stamped, body: AdminInvoke) -> None:
         """What an operator asks for."""
         request = self.requests.begin(event, body)
-        self._asked[f"{event.node}/{body.op}"] = self.note(event, f"an operator asks for {request.words}", TURN)
+        given = event.cause if event.cause in self._requested else next(iter(self._requested), "")
+        action = f"{self._requested.pop(given)} " if given else ""
+        self._asked[f"{event.node}/{body.op}"] = self.note(event, f"{action}an operator asks for {request.words}", TURN)
 
     def answered(self, event: Stamped, body: AdminReturn) -> None:
         """What the operator is told."""
@@ -513,6 +561,7 @@ _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
     PartChange: Chronicle.part,
     PartAssume: Chronicle.assumed,
     LogAppend: Chronicle.appended,
+    LogHw: lambda self, _event, body: self._commits.moved(body),
     LogTrunc: Chronicle.cut,
     QRole: Chronicle.role,
     BrokerReg: Chronicle.registered,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import (
     AdminInvoke,
+    BrokerReg,
     ConfigChange,
     CtlFault,
+    DiskRuleChange,
     GrpGen,
     GrpLoad,
+    LinkRuleChange,
     LogHw,
     LogTrunc,
     NodeDown,
@@ -21,6 +24,7 @@ from actors.trace.events import (
     QRole,
     QVote,
     QVoters,
+    SendReturn,
     Stamped,
     TxnLoad,
     TxnState,
@@ -29,6 +33,7 @@ from chaos.faults.operator import ADMIN
 from orchestrator.story.chronicle import STOPPING, TOGETHER_US
 from orchestrator.story.events_in_words import has_words, in_words
 from orchestrator.story.moments import Step
+from orchestrator.story.words import brokers
 
 LOOKED_AT_MAX = 10_000_000
 """Events that are gone through, for all paths of a run together: it takes seconds."""
@@ -44,8 +49,41 @@ TELLING = (
 
 WHOLE_LIFE = (1 << 31) - 1
 NOWHERE = -1
+MIN_ISR = "min.insync.replicas"
 Life = tuple[str, int]
 """A node, and which of its incarnations."""
+
+
+class Lost:
+    """Acknowledged records of a partition that were lost. first, last: acknowledgements by the leader that gave the
+    first of them. isr: at the first one. fenced: members of the ISR that were fenced when another replica was elected
+    uncleanly -> the event."""
+
+    def __init__(self, first: Stamped, last: Stamped, isr: Sequence[int]) -> None:
+        self.first, self.last, self.isr = first, last, list(isr)
+        self.over = False
+        self.fenced: dict[int, Stamped] = {}
+        self.members: set[int] = set()
+        self.elected_us = -1
+
+    @property
+    def leader(self) -> str:
+        """Who acknowledged the first one."""
+        assert isinstance(self.first.body, SendReturn)
+        return self.first.body.broker
+
+    def acknowledged(self, event: Stamped, body: SendReturn) -> None:
+        """Another record was acknowledged."""
+        assert isinstance(self.first.body, SendReturn)
+        same = body.outcome == "ok" and body.acks == self.first.body.acks and body.broker == self.leader
+        if same and not self.over and body.offset > self.first.body.offset:
+            self.last = event
+
+    def wait_for(self, members: set[int], elected_us: int, fenced: Mapping[int, Stamped]) -> None:
+        """An unclean election: its controller writes last that these members of the ISR are fenced, if they are not
+        already."""
+        self.members, self.elected_us = members, elected_us
+        self.fenced = {broker: fenced[broker] for broker in members if broker in fenced}
 
 
 class Paths:
@@ -69,6 +107,14 @@ class Paths:
         self._unheard: dict[str, list[Step]] = {}
         """Event by which a leader takes up its epoch behind what was committed -> the high watermark that it knew, and
         the one that it had not heard of."""
+        self._hits: dict[str, int] = {}
+        """Fault -> messages and Syncs that its rules hit, of those that have ended."""
+        self._lost: dict[str, Lost] = {}
+        """Partition -> what is known of its acknowledged records that were lost, from the first on."""
+        self._changes: dict[str, PartChange] = {}
+        self._fenced: dict[int, Stamped] = {}
+        self._min_isr: set[str | None] = set()
+        """Values of min.insync.replicas that some topic or broker was given."""
         for index, event in enumerate(trace):
             self._take(index, event, wanted)
 
@@ -94,6 +140,45 @@ class Paths:
         name = event.id
         if name in wanted:
             self._kept[index], self._wanted[name] = event, index
+        self._note(event, name in wanted)
+
+    def _note(self, event: Stamped, wanted: bool) -> None:
+        """What no message leads to a violation from: what the rules of faults hit, and how losses came about."""
+        body = event.body
+        match body:
+            case LinkRuleChange() | DiskRuleChange():
+                fault = body.rule.partition("/")[0]
+                if body.phase == "stop":
+                    number = body.held if isinstance(body, LinkRuleChange) else body.synced
+                    self._hits[fault] = self._hits.get(fault, 0) + number
+            case SendReturn():
+                if wanted and body.tp not in self._lost:
+                    change = self._changes.get(body.tp)
+                    self._lost[body.tp] = Lost(event, event, [] if change is None else change.isr)
+                elif body.tp in self._lost:
+                    self._lost[body.tp].acknowledged(event, body)
+            case PartAssume():
+                if body.tp in self._lost and event.node == self._lost[body.tp].leader:
+                    self._lost[body.tp].over = True
+            case PartChange():
+                before = self._changes.get(body.tp)
+                self._changes[body.tp] = body
+                lost = self._lost.get(body.tp)
+                if lost is not None and before is not None and body.cause == "unclean" and not lost.fenced:
+                    lost.wait_for({*before.isr, before.leader} - {body.leader}, event.wall, self._fenced)
+            case BrokerReg():
+                self._register(event, body)
+            case ConfigChange() if body.key == MIN_ISR:
+                self._min_isr.add(body.value)
+
+    def _register(self, event: Stamped, body: BrokerReg) -> None:
+        if not body.fenced:
+            self._fenced.pop(body.broker, None)
+            return
+        self._fenced.setdefault(body.broker, event)
+        for lost in self._lost.values():
+            if lost.elected_us == event.wall and body.broker in lost.members:
+                lost.fenced[body.broker] = event
 
     def _note_unheard(self, event: Stamped, body: PartAssume) -> None:
         """A leader that takes up its epoch below the high watermark of the last one, which its log reaches."""
@@ -137,6 +222,25 @@ class Paths:
         steps += [step for event in decisive[-DECISIVE:] for step in self._unheard.get(event.id, [])]
         return sorted({step.event: step for step in steps}.values(), key=lambda step: step.at_us)
 
+    def to_loss(self, key: str, events: Sequence[str], min_isr: str) -> list[Step]:
+        """The way to a loss of acknowledged records of a partition: when they were acknowledged and by whom, why nobody
+        could lead who had them, and the election. ``events``: the first acknowledgement, and what shows the loss.
+        ``min_isr``: min.insync.replicas, "" if that is not known."""
+        lost = self._lost.get(key)
+        if lost is None or lost.first.id not in events:
+            return []
+        later = {each.id for each in self._faults if each.wall >= lost.elected_us >= 0}
+        told = {step.event: step for step in self.to(key, events, ()) if step.event not in later}
+        min_isr = min_isr if self._min_isr <= {min_isr} else ""
+        least = f" and min.insync.replicas {min_isr}" if min_isr else ""
+        first = f"; it is the first lost record, acknowledged with ISR {brokers(lost.isr)}{least}"
+        shown = [(lost.first, first if lost.isr else "; it is the first lost record")]
+        if lost.last is not lost.first:
+            shown.append((lost.last, "; it is the last one"))
+        shown += [(each, ", so that it cannot be elected") for each in lost.fenced.values()]
+        told |= {each.id: Step(each.wall - self._zero_us, f"{in_words(each)}{more}", each.id) for each, more in shown}
+        return sorted(told.values(), key=lambda step: step.at_us)
+
     def _past(self, proofs: Sequence[int]) -> list[Stamped]:
         """What may be told of everything that happened before the proofs by the causes in the trace, in order: what a
         node did before, and what the messages that reached it came from; of a node that came back, also its former
@@ -174,15 +278,19 @@ class Paths:
         return [event for event in cuts if event.node == last.node and event.wall == last.wall][:AFTERMATH]
 
     def _hitting(self, until_us: int, nodes: set[str]) -> list[Stamped]:
-        """The last faults that began before a moment and hit one of the nodes. No message leads from a fault to what it
-        does: it is there because of whom it hit."""
+        """The last faults that began before a moment and hit one of the nodes, but those whose rules nothing met. No
+        message leads from a fault to what it does: it is there because of whom it hit."""
         found = [event for event in self._faults if event.wall <= until_us and not nodes.isdisjoint(_targets(event))]
-        return found[-FAULTS:]
+        return [event for event in found if self._hits.get(_fault(event)) != 0][-FAULTS:]
 
 
 def _hits(event: Stamped) -> bool:
     """Whether it is the beginning of a fault. What an operator asks for is told by the request."""
     return isinstance(event.body, CtlFault) and event.body.phase == "start" and event.body.targets != [ADMIN]
+
+
+def _fault(event: Stamped) -> str:
+    return event.body.fault if isinstance(event.body, CtlFault) else ""
 
 
 def _targets(event: Stamped) -> list[str]:

@@ -18,6 +18,7 @@ CAUSES = {
     "unclean-shutdown": "a broker comes back from an unclean shutdown",
     "config": "the configuration changed",
     "alter-isr": "the leader asked for this ISR",
+    "unclean": "an UNCLEAN election",
 }
 """Cause of a change of a partition, as the trace has it -> in words."""
 
@@ -137,9 +138,9 @@ def takes_up(node: str, body: PartAssume) -> str:
     )
 
 
-def cut_off(body: LogTrunc) -> str:
-    """``15 records of orders-0, from offset 330 on``."""
-    return f"{some(body.was - body.to, 'record')} of {body.tp}, from offset {body.to:,} on"
+def cut_off(body: LogTrunc, known: str = "") -> str:
+    """``15 records of orders-0, from offset 330 on``. ``known``: of these records."""
+    return f"{some(body.was - body.to, 'record')} of {body.tp}{known}, from offset {body.to:,} on"
 
 
 def truncation(node: str, body: LogTrunc, what: str = "") -> str:

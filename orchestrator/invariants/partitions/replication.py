@@ -267,8 +267,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         if known or (known is None and end <= mirror.committed.end):
             return NOTHING
         sentence = (
-            f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, which "
-            f"no leader committed (committed: {mirror.committed.end:,})"
+            f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, but up "
+            f"to there its log is not what leaders have committed (committed: {mirror.committed.end:,})"
         )
         taint = mirror.taint_below(end)
         if taint is not None:
@@ -339,7 +339,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return NOTHING
         sentence = (
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
-            f"which no leader committed: its log is as committed up to {mirror.highest_committed_of(event.node):,} "
+            f"but its log is as committed only up to {mirror.highest_committed_of(event.node):,} "
             f"(leaders committed up to {mirror.committed.end:,})"
         )
         # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it

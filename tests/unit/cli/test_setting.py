@@ -7,7 +7,7 @@ import pytest
 from chaos.plan import Plan
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
-from orchestrator.setting import setting_of
+from orchestrator.setting import min_isr_in, setting_of
 
 WORKLOAD = "workload:\n  - producer: {topic: orders, rate: 1/s}\n"
 
@@ -42,6 +42,13 @@ def test_a_story_says_who_keeps_the_topics_and_who_may_lead(cluster: str, told: 
     """Shows replicas, how many must be in sync, and whether records may be lost by an election, as a topic's own
     configuration says it where it has one."""
     assert setting_of(plan_of(cluster)) == f"3 voters, 3 brokers; {told}"
+
+
+def test_a_setting_in_words_has_the_least_isr_of_a_topic() -> None:
+    """Shows min.insync.replicas of a partition, from what a verdict keeps; nothing of a topic that is not told."""
+    topics = "orders: {replicas: [[1, 2], [2, 3]], config: {min.insync.replicas: 2}}, b: {replicas: [[1]]}"
+    told = setting_of(plan_of(f"{{topics: {{{topics}}}}}"))
+    assert [min_isr_in(told, tp) for tp in ("orders-1", "b-0", "c-0")] == ["2", "1", ""]
 
 
 def test_of_many_topics_the_first_are_told() -> None:

@@ -312,7 +312,13 @@ def test_what_gave_way_has_its_evidence(capsys: pytest.CaptureFixture[str]) -> N
     assert lines[begin + 2].startswith(f"{events}rule loss-budget: Power losses or wiped disks removed the record")
     assert lines[begin + 6] == f"{events}rule loss-budget: disks lost more than replication can replace"
     assert "           (3 lesser events left out)" in lines
-    assert "2 promises excused (2 of them above) (--full lists them)" in lines
+    assert [line.split()[:2] for line in lines if " excused  " in line] == [["C1", "excused"], ["P4", "excused"]]
+    path = [Step(1_000_000, "broker-1 is fenced", "controller-1/0/3")]
+    lost = msgspec.structs.replace(weak[0], excuses=[msgspec.structs.replace(excuses[0], path=path)])
+    print_verdict(Page(), msgspec.structs.replace(verdict, invariants=[lost, weak[1]]))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("      how it happened") + 1] == "        1.000  broker-1 is fenced  controller-1/0/3"
+    assert not any(line.startswith("P4 was excused") for line in lines)
     violated = msgspec.structs.replace(verdict, outcome="violated")
     print_verdict(Page(), violated)
     assert "was excused" not in capsys.readouterr().out

@@ -112,9 +112,8 @@ def test_truncations_have_the_number_of_records() -> None:
     trace.append("broker-2", "a", "b", "c")
     trace.truncate("broker-2", 0)
     trace.truncate("broker-2", 0)
-    assert trace.story() == [
-        "broker-2 truncates 3 records of orders-0, from offset 0 on, where it diverges from the leader's log"
-    ]
+    cut = "3 records of orders-0 (none of them committed), from offset 0 on"
+    assert trace.story() == [f"broker-2 truncates {cut}, where it diverges from the leader's log"]
 
 
 def test_truncations_of_one_moment_are_one_line() -> None:
@@ -188,11 +187,12 @@ def test_what_happens_at_the_same_moment_stands_after_its_cause() -> None:
     trace.emit("controller-1", BrokerReg(1, 7, "broker-1/0", True, False, False, 1))
     proof = trace.high_watermark("broker-2", 2, role="follower")
     trace.truncate("broker-2", 0)
+    cut = "2 records of orders-0 (none of them committed), from offset 0 on"
     assert trace.story(Break(0, "P10 VIOLATED: x", proof)) == [
         "the controller fences broker-1",
         "orders-0: broker-2 is elected in leader epoch 1 (broker-1 is fenced), ISR [2, 3]",
         "P10 VIOLATED: x",
-        "broker-2 truncates 2 records of orders-0, from offset 0 on, where it diverges from the leader's log",
+        f"broker-2 truncates {cut}, where it diverges from the leader's log",
     ]
 
 
@@ -234,14 +234,29 @@ def test_refusals_are_counted() -> None:
 
 
 def test_a_request_has_its_answer() -> None:
-    """Shows what an operator asked for and was told, in one line, and not again as a fault."""
+    """Shows what an operator asked for and was told, in one line with the number of that action, and not again as a
+    fault; what nobody scheduled has no number."""
     trace = Stage().begin()
-    trace.fault("elect", "start", "admin-1")
+    trace.fault("elect", "start", "admin-1", name="f4")
     trace.asks("elect-leaders", type="unclean", partitions=[TP])
     trace.is_answered("elect-leaders", orders_0="NONE")
+    trace.asks("describe-quorum")
     assert trace.story() == [
-        "an operator asks for an unclean election of orders-0, answered after 0.001 s: NONE (success)"
+        "f4 an operator asks for an unclean election of orders-0, answered after 0.001 s: NONE (success)",
+        "an operator asks for a description of the quorum",
     ]
+
+
+def test_requests_of_one_moment_have_their_own_numbers() -> None:
+    """Shows that the number comes from the event that caused the request, where the trace says which that was."""
+    trace = Stage().begin()
+    trace.fault("elect", "start", "admin-1", name="f1")
+    second = trace.fault("describe-quorum", "start", "admin-1", name="f2")
+    trace.cause = second
+    trace.asks("describe-quorum")
+    trace.cause = ""
+    trace.asks("elect-leaders", partitions=[TP])
+    assert [line[:14] for line in trace.story()] == ["f2 an operator", "f1 an operator"]
 
 
 def test_what_breaks_stands_at_its_time() -> None:
@@ -268,6 +283,78 @@ def test_the_end_of_the_chaos_names_what_is_healed() -> None:
     trace.emit(DRIVER, CtlPhase("healing"))
     trace.fault("crash", "stop", "broker-3", name="f3")
     assert trace.story()[-1] == "the chaos is over: Krift heals f2, f3"
+
+
+def test_a_fault_that_lasts_longer_than_the_chaos_is_not_healed_with_it() -> None:
+    """Shows that a fault which ends later says so, in its own line and at the end of the chaos."""
+    trace = Stage().begin()
+    for name in ("f1", "f2"):
+        trace.fault("partition", "start", f"broker-{name[1]}", name=name)
+    trace.wall = 1_000_000
+    trace.emit(DRIVER, CtlPhase("healing"))
+    trace.fault("partition", "stop", "broker-1", name="f1")
+    trace.wall += 289_000
+    trace.fault("partition", "stop", "broker-2", name="f2")
+    told = trace.story()
+    assert told[-1].startswith("the chaos is over: Krift heals f1, but f2 lasts until 1.2")
+    until = told[-1].rpartition("until ")[2]
+    assert told[1] == f"f2 partition of broker-2, until {until}"
+    alone = Stage().begin()
+    alone.fault("partition", "start", "broker-1")
+    alone.emit(DRIVER, CtlPhase("healing"))
+    alone.wall += 289_000
+    alone.fault("partition", "stop", "broker-1")
+    assert alone.story()[-1].startswith("the chaos is over, but f1 lasts until ")
+
+
+def test_a_truncation_says_what_of_it_was_committed() -> None:
+    """Shows the records that a former leader had committed and drops after an unclean election; that what followers
+    have heard does not count, and that the new leader's commits are about other records."""
+    trace = Stage().begin()
+    trace.change(1, 0, cause="create")
+    for uid in ("a", "b", "c", "d"):
+        trace.append("broker-1", uid)
+    trace.high_watermark("broker-1", 3)
+    trace.high_watermark("broker-2", 4, role="follower")
+    trace.change(2, 1, [2], "unclean")
+    trace.high_watermark("broker-2", 4, epoch=1)
+    trace.truncate("broker-1", 1)
+    assert "broker-1 truncates 3 records of orders-0 (2 of them committed), from offset 1 on" in trace.story()[-1]
+    alone = Stage().begin()
+    alone.append("broker-1", "a")
+    alone.high_watermark("broker-1", 1)
+    alone.append("broker-1", "b")
+    alone.truncate("broker-1", 1)
+    alone.wall += 1_000_000
+    alone.truncate("broker-1", 0)
+    told = ["1 record of orders-0 (not committed), from offset 1", "1 record of orders-0 (committed), from offset 0"]
+    assert [line.partition("truncates ")[2].partition(" on")[0] for line in alone.story()] == told
+    again = Stage().begin()
+    again.append("broker-1", "a")
+    again.append("broker-1", "b")
+    again.high_watermark("broker-1", 2)
+    again.truncate("broker-1", 1, reason="recovery")
+    assert again.story()[-1].startswith("broker-1 truncates 1 record of orders-0, from offset 1 on")
+
+
+def test_the_fencing_before_an_unclean_election_stays() -> None:
+    """Shows that why no member of the ISR could lead is no lesser event, whether the controller writes that before the
+    election or, at the same moment, after it."""
+    for first in (True, False):
+        trace = Stage(apart=0).begin()
+        trace.change(1, 0, [1], cause="create")
+        if first:
+            trace.registered(1, fenced=True)
+        trace.wall += 0 if not first else 1_000_000
+        trace.change(3, 1, [3], "unclean", 2)
+        if not first:
+            trace.registered(1, fenced=True)
+        trace.registered(2, fenced=True, offset=9)
+        for number in range(3, 3 + 2 * LINES_MAX):
+            trace.wall += 1_000_000
+            trace.change(3, 1, [3, 2] if number % 2 else [3], "alter-isr", number)
+        story = trace.story(Break(trace.wall, "P1 VIOLATED: x"))
+        assert "the controller fences broker-1" in " ".join(story) and "lesser events left out" in story[-1]
 
 
 def test_a_long_story_leaves_out_what_matters_least() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import GrpCommit, GrpGen, GrpLoad, Tick, TxnMarkers, TxnState
+from actors.trace.events import ConfigChange, GrpCommit, GrpGen, GrpLoad, LinkRuleChange, Tick, TxnMarkers, TxnState
 from orchestrator.story.moments import Step
 from orchestrator.story.paths import Paths
 from tests.unit.story.stage import TP, Stage
@@ -38,6 +38,56 @@ def test_a_path_goes_from_the_fault_over_the_election_to_the_wrong_answer() -> N
     assert unseen not in [step.event for step in steps]
     assert [step.at_us for step in steps] == sorted(step.at_us for step in steps)
     assert steps[0].text == "f1 crash of broker-1 begins"
+
+
+def test_a_fault_that_hit_nothing_is_no_part_of_a_path() -> None:
+    """Shows that a fault whose rules no message met led to nothing; one that hit a message, or that has not ended, may
+    have."""
+    trace = Stage().begin()
+    for name, hit in (("f1", 0), ("f2", 3)):
+        trace.fault("drop", "start", "broker-2", name=name)
+        trace.emit("driver", LinkRuleChange(f"{name}/1", "drop", "start", [], [], 0))
+        trace.emit("driver", LinkRuleChange(f"{name}/1", "drop", "stop", [], [], hit))
+    trace.fault("drop", "start", "broker-2", name="f3")
+    proof = trace.assume(2, 1)
+    assert [step.text[:2] for step in path(trace, proof) if step.text.startswith("f")] == ["f2", "f3"]
+
+
+def test_a_path_to_a_loss_says_who_acknowledged_what_was_lost() -> None:
+    """Shows the first and the last acknowledgement of lost records, with the ISR of that time and min.insync.replicas,
+    the fencing of its member, although the controller writes it after the election, the election, and no later fault;
+    what the new leader acknowledges is no part of the loss."""
+    trace = Stage()
+    trace.change(1, 0, cause="create")
+    trace.begin()
+    fault = trace.fault("partition", "start", "broker-1")
+    trace.change(1, 0, [1], "alter-isr", 1)
+    trace.acked("producer-1", "producer-1:4", 4)
+    first = trace.acked("producer-1", "producer-1:5", 5)
+    last = trace.acked("producer-1", "producer-1:6", 6)
+    trace.apart = 0
+    elected = trace.change(3, 1, [3], "unclean", 2)
+    fenced = trace.registered(1, fenced=True)
+    trace.apart = 1000
+    trace.cause = elected
+    proof = trace.assume(3, 1)
+    trace.cause = ""
+    trace.fault("partition", "start", "broker-3", name="f2")
+    trace.acked("producer-1", "producer-1:7", 7, broker=3, epoch=1)
+    zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
+    paths = Paths(trace.events, zero_us, {first, proof})
+    steps = {step.event: step.text for step in paths.to_loss(TP, [first, proof], "1")}
+    assert {fault, first, last, elected, fenced, proof} <= steps.keys()
+    assert not any(text.startswith("f2") for text in steps.values())
+    assert steps[first].endswith("it is the first lost record, acknowledged with ISR [1] and min.insync.replicas 1")
+    assert steps[last].endswith("at offset 6 of orders-0 from broker-1; it is the last one")
+    assert steps[fenced] == "controller-1 writes to the metadata log: broker-1 is fenced, so that it cannot be elected"
+    assert "(an UNCLEAN election)" in steps[elected]
+    assert not any("producer-1:7" in text or "producer-1:4" in text for text in steps.values())
+    assert paths.to_loss("orders-9", [first], "") == []
+    trace.emit("controller-1", ConfigChange(9, 1, "topic/orders", "min.insync.replicas", "2"))
+    (told,) = [s for s in Paths(trace.events, zero_us, {first}).to_loss(TP, [first], "1") if s.event == first]
+    assert told.text.endswith("acknowledged with ISR [1]")
 
 
 def test_a_node_that_came_back_remembers() -> None:

@@ -191,7 +191,7 @@ def test_a_follower_exposes_what_nobody_committed() -> None:
     trace.append("broker-2", "x", role="follower")
     trace.high_watermark("broker-2", 2, role="follower")
     assert trace.result("P10").violations[0].sentence == (
-        "broker-2 set its high watermark of orders-0 to 2, which no leader committed: its log is as committed up to 1 "
+        "broker-2 set its high watermark of orders-0 to 2, but its log is as committed only up to 1 "
         "(leaders committed up to 1)"
     )
 

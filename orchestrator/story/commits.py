@@ -1,0 +1,44 @@
+"""How many of the records that a replica drops had been committed, as far as a story can know that from a few numbers
+of each partition."""
+
+from __future__ import annotations
+
+from actors.trace.events import LogAppend, LogHw, LogTrunc, PartChange
+
+TOLD = ("diverge", "out-of-range", "last-stable-offset")
+"""Reasons of truncations by which a replica gives up what the leader does not have; other records it fetches again."""
+
+
+class Commits:
+    """The highest high watermark of each leader epoch, and the epoch of each replica's last record."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, dict[int, int]] = {}
+        self._epochs: dict[tuple[str, str], int] = {}
+        self._unclean: dict[str, list[int]] = {}
+        """Partition -> leader epochs that began with an unclean election."""
+
+    def appended(self, node: str, body: LogAppend) -> None:
+        """A replica has more records."""
+        self._epochs[node, body.tp] = body.batch_epoch
+
+    def moved(self, body: LogHw) -> None:
+        """A leader committed records, or a follower heard of that."""
+        if body.role == "leader":
+            marks = self._marks.setdefault(body.tp, {})
+            marks[body.leader_epoch] = max(marks.get(body.leader_epoch, 0), body.new)
+
+    def unclean(self, body: PartChange) -> None:
+        """What was committed before and the new leader lacks is no part of its log."""
+        self._unclean.setdefault(body.tp, []).append(body.leader_epoch)
+
+    def of(self, node: str, body: LogTrunc) -> int | None:
+        """How many of the records that a replica drops had been committed by the leaders whose log it had; None if that
+        does not matter, as it fetches them again, or is not known."""
+        epoch = self._epochs.get((node, body.tp))
+        if body.reason not in TOLD or epoch is None:
+            return None
+        since = max((each for each in self._unclean.get(body.tp, ()) if each <= epoch), default=0)
+        marks = self._marks.get(body.tp, {})
+        committed = max((mark for each, mark in marks.items() if since <= each <= epoch), default=0)
+        return max(0, min(committed, body.was) - body.to)
