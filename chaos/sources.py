@@ -51,6 +51,19 @@ class Source(msgspec.Struct, frozen=True):
         variant = None if self.scenario is None else self.scenario.scenario.variants.get(name)
         return "" if variant is None else variant.about
 
+    def remedy(self, name: str) -> str:
+        """A variant in which what this one expects to violate may not be violated, and nothing breaks; if possible one
+        that expects it to hold. "" if this one violates nothing, or there is none."""
+        variants = {} if self.scenario is None else self.scenario.scenario.variants
+        expected = {other: each.expect for other, each in variants.items() if each.expect is not None}
+        broken = {*expected[name].violated} if name in expected else set()
+        sound = [
+            (not broken <= {*each.held}, other)
+            for other, each in expected.items()
+            if each.held and not (each.violated or each.excused) and broken.isdisjoint(each.may)
+        ]
+        return min(sound, key=lambda each: each[0])[1] if broken and sound else ""
+
     def loaded(self, seed: int | None) -> Loaded:
         """The scenario for a seed. Raises InputError: a nemesis needs one."""
         if self.scenario is not None:

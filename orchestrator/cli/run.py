@@ -26,7 +26,7 @@ from orchestrator.report.junit import Judged
 from orchestrator.report.text import one_line, print_contrast, print_verdict
 from orchestrator.run_dir import check_root
 from orchestrator.runner import Carried, Runtime, Settings, reproduce_command
-from orchestrator.verdict import combined_exit_code, json_line
+from orchestrator.verdict import Verdict, combined_exit_code, json_line
 from orchestrator.version import __version__
 from orchestrator.workers import cores
 
@@ -68,6 +68,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         """The plan of a run, counted from 0: variant by variant, seed by seed."""
         variant, seed = self.variants[number // len(self.seeds)], self.seeds[number % len(self.seeds)]
         return resolve(self.source.loaded(seed), variant, seed, self.settings, self.defects)
+
+    def remedy(self, verdict: Verdict) -> str:
+        """The command for the variant in which what is violated as expected holds; "" if there is none, or it runs
+        anyway."""
+        name = self.source.remedy(verdict.variant) if verdict.expected else ""
+        if not name or name in self.variants:
+            return ""
+        plan = resolve(self.source.loaded(verdict.seed), name, verdict.seed, self.settings, self.defects)
+        return reproduce_command(self.scenario, plan, self.runtime, self.settings, self.defects) + self.where.words
 
     def again(self, plan: Plan) -> str:
         """The command that does a run again."""
@@ -260,6 +269,8 @@ def _report(shown: Page, talk: Page, request: Request, done: Carried) -> None:
             beside.say(f"kept in     {done.directory}")
             beside.say(f"a page      krift report {done.directory} --html")
         beside.say(f"again       {done.again}")
+        if (remedy := request.remedy(done.verdict)) and in_full:
+            beside.say(f"the remedy  {remedy}")
     if in_full and not request.as_json:
         shown.say()
 

@@ -77,11 +77,18 @@ class Evidence:
             if each.violated > drawn[each.id]
         ]
 
+    @property
+    def lost(self) -> dict[str, float]:
+        """Partition -> when acknowledged records of it began to be missing, in seconds since time 0."""
+        gone = [each for one in self._verdict.invariants for each in one.gone if each.at_us is not None]
+        return {each.key: (each.at_us or 0) / 1_000_000 for each in reversed(gone)}
+
     def first(self, zero_us: int) -> list[float]:
         """The moments that a reader has to see: of each promise the first break, with what proves it or led to it, and
         each loss of records; what is excused where nothing else is to be seen."""
         gone = [each.at_us for one in self._verdict.invariants for each in one.gone]
         found = [at_us for at_us in gone if at_us is not None]
+        found += [step.at_us for _, excuse in self._excused for step in excuse.path]
         for each in self._verdict.invariants:
             if each.violations and each.first_us is not None:
                 found.append(each.first_us)
@@ -124,6 +131,8 @@ class Evidence:
                 told = in_words(event)
                 mark = Mark(name, at(event.wall, zero_us), event.node, told, event.id, True, True)
                 found.setdefault((name, event.id), mark)
+            for step in excuse.path:
+                found.setdefault((name, step.event), msgspec.structs.replace(_on_the_way(name, step), excused=True))
         for each in self._verdict.invariants:
             for step in each.violations[0].path if each.violations else []:
                 found.setdefault((each.id, step.event), _on_the_way(each.id, step))

@@ -53,11 +53,11 @@ LEGEND = (
     ("refused", "an error after which the client tries again"),
     ("open", "it never returned"),
     ("bad", "violation, its evidence and the messages that led to it"),
-    ("warn", "excused break, and its evidence"),
+    ("amber", "excused break, and its evidence"),
 )
 """Style -> what it means."""
-HATCHED = ("down", "paused")
-"""Styles that are drawn with a pattern."""
+PATTERNS = {"down": "crossed", "paused": "hatched"}
+"""Style that is drawn with a pattern -> which it is."""
 
 
 def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no_timeline: str = "") -> str:
@@ -81,13 +81,14 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
         rule_in_words=in_full,
         left_out=LEFT_OUT.fullmatch,
         promises=promises,
+        not_held=sum(status not in ("held", "vacuous") for status in statuses),
         counts=[(status, statuses.count(status)) for status in dict.fromkeys(statuses)],
         conclusion=conclusion(verdict),
         meanings=MEANINGS,
         remark=remark,
         times=times,
         legend=LEGEND,
-        hatched=HATCHED,
+        patterns=PATTERNS,
         timeline=timeline,
         no_timeline=no_timeline,
         data=_as_json(timeline),
@@ -95,11 +96,15 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
     )  # fmt: skip
 
 
-def _tone(verdict: Verdict) -> Status:
-    """The status in whose colour the outcome of a run stands."""
+def _tone(verdict: Verdict) -> Status | None:
+    """The status in whose colour the outcome of a run stands; None if it stands without one, as it only says that what
+    the headlines tell was expected: what broke or was lost is no good news beside them."""
     if verdict.unexpected and not caught(verdict):
         return "violated"
-    return "held" if verdict.expected or verdict.unexpected else "inconclusive"
+    if not verdict.expected and not verdict.unexpected:
+        return "inconclusive"
+    quiet = {None, "held"}
+    return "held" if all(tone(line) in quiet for line in headlines(verdict)) else None
 
 
 def blocks_page(

@@ -10,7 +10,7 @@ from actors.trace.events import Stamped
 from chaos.words import some
 from orchestrator.page.evidence import Evidence
 from orchestrator.page.lanes import NodeLanes, at
-from orchestrator.page.model import Bar, Lane, Timeline
+from orchestrator.page.model import Bar, Lane, Timeline, Turn
 from orchestrator.page.operations import Operations
 from orchestrator.page.replicas import Replicas
 from orchestrator.page.thinning import joined
@@ -28,8 +28,8 @@ LONG_START, SHORT_START = 0.15, 0.05
 
 AROUND, AROUND_MIN = 0.1, 0.02
 """What is shown before and after the evidence, in shares of it, and at least in shares of the whole."""
-ZOOMED_MAX = 0.8
-"""If the evidence takes a larger share of the whole than this, all is shown at first."""
+EDGE = 0.1
+"""What lies before or after what is shown, and is no longer than this share of it, is shown, too."""
 
 
 def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
@@ -50,14 +50,15 @@ def timeline_of(events: Iterable[Stamped], verdict: Verdict) -> Timeline:
     begin, end = at(first_us, zero_us), at(last_us, zero_us)
     marks, breaks = evidence.marks(zero_us), evidence.breaks(end)
     whole = (_opens(begin, end, [*(mark.at for mark in marks), *(each.at for each in breaks)]), end)
-    opens, closes = _near(whole, evidence.first(zero_us))
+    turns, untold = replicas.turns(tps, zero_us)
+    telling = evidence.first(zero_us)
+    opens, closes = _near(whole, [*telling, *_given_up(turns, evidence.lost)])
     room = _Room(closes - opens, sorted({mark.at for mark in marks if mark.proof}))
     drawn, said = _drawn(nodes.lanes(zero_us, last_us), operations.bars(zero_us, last_us), room)
     left_out += said
     lanes, said = _thinned([*drawn, *replicas.lanes(tps, zero_us, last_us)], room)
     left_out += said
     series, points = replicas.series(tps, zero_us)
-    turns, untold = replicas.turns(tps, zero_us)
     left_out += _few(untold, "turn", "of replicas' logs, the last ones")
     left_out += _few(points, "point", "of lines of offsets, between a stretch's least and greatest")
     left_out += evidence.left_out
@@ -87,15 +88,25 @@ def _opens(begin: float, end: float, telling: Sequence[float]) -> float:
     return max(begin, min([0.0, *telling]) - SHORT_START * end)
 
 
+def _given_up(turns: Iterable[Turn], lost: Mapping[str, float]) -> list[float]:
+    """When a replica first dropped records of each partition that had lost some."""
+    found: dict[str, float] = {}
+    for turn in turns:
+        if turn.kind == "truncates" and turn.at >= lost.get(turn.tp, float("inf")):
+            found.setdefault(turn.tp, turn.at)
+    return [*found.values()]
+
+
 def _near(whole: tuple[float, float], telling: Sequence[float]) -> tuple[float, float]:
     """The stretch that is shown at first: from just before the first moment that a reader has to see to just after the
-    last; all of it where that would not be much more."""
+    last; from the beginning, or to the end, where that is little more."""
     if not telling:
         return whole
     first, last = min(telling), max(telling)
     room = max(AROUND * (last - first), AROUND_MIN * (whole[1] - whole[0]))
     opens, closes = max(whole[0], first - room), min(whole[1], last + room)
-    return (opens, closes) if closes - opens <= ZOOMED_MAX * (whole[1] - whole[0]) else whole
+    edge = EDGE * (closes - opens)
+    return whole[0] if opens - whole[0] <= edge else opens, whole[1] if whole[1] - closes <= edge else closes
 
 
 def _bands(lanes: Iterable[Lane]) -> list[tuple[float, float]]:

@@ -24,7 +24,7 @@ BLOCKS = [
     if path.suffix == ".md"
     for found in BLOCK.finditer(path.read_text(encoding="utf-8"))
 ]
-KEPT = re.compile("(kept in|a page|again) {4,}")
+KEPT = re.compile("(kept in|a page|again|the remedy) {2,}")
 
 
 def run_before(path: Path, block: re.Match[str]) -> str:

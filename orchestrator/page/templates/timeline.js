@@ -148,7 +148,7 @@
     const trace = (proof, excused) => {
       const marks = data.marks.filter((mark) =>
         mark.proof === proof && (mark.excused ?? false) === excused && shows(mark) && place.has(mark.node));
-      const name = excused ? "excused" : proof ? "proof" : "on the way", tone = colour(excused ? "warn" : "bad");
+      const name = excused ? "excused" : proof ? "proof" : "on the way", tone = colour(excused ? "amber" : "bad");
       return {
         type: "scatter", mode: "markers", name, hoverinfo: "text", marks,
         x: marks.map((mark) => mark.at), y: marks.map((mark) => place.get(mark.node)),
@@ -235,7 +235,8 @@
         center: [group.at - half, group.at + half] }[anchor(group, half)];
     };
     for (const [at, ids] of [...times].sort((a, b) => a[0] - b[0])) {
-      const line = upright(at, { color: tone(ids), width: 1.5 }), first = ids.filter((id) => !met.has(id));
+      const drawn = colour(ids.every((id) => excused.has(id)) ? "amber" : "bad");
+      const line = upright(at, { color: drawn, width: 1.5 }), first = ids.filter((id) => !met.has(id));
       shapes.push(first.length ? line : { ...line, y0: 1, y1: 1 - 10 / height });
       if (first.length) groups.push({ at, ids: [...first] });
       for (const id of ids) met.add(id);

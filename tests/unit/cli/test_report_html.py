@@ -80,6 +80,28 @@ def test_a_page_shows_what_was_excused() -> None:
     assert '<p class="headline excused">nothing violated; 1 promise excused' in html
 
 
+def test_what_broke_as_expected_is_no_good_news() -> None:
+    """Shows that the outcome of a run that broke something as expected stands in no colour, after the headlines that
+    say so; that a run in which all held is good news, and one that was not expected to break is bad, both first."""
+    facts: dict[str, Any] = {"run": "r1", "scenario": "small", "variant": "", "runtime": "sim", "seed": 7}
+    held = InvariantVerdict("P1", "One leader", "held", 2)
+    broken = InvariantVerdict("H1", "Offsets stay", "violated", 2, violated=1)
+    more: dict[str, Any] = {"digest": "", "events": 1, "rpcs": 1, "duration": 1.0}
+    plain = Verdict(**facts, **more, outcome="held", expected=True, invariants=[held])
+    expected = Verdict(**facts, **more, outcome="violated", expected=True, invariants=[broken, held])
+    unexpected = msgspec.structs.replace(expected, expected=False, unexpected=["H1 was violated"])
+    pages = [
+        run_page(each, Manifest(**facts, krift="", started=""), None, "-") for each in (plain, expected, unexpected)
+    ]
+    assert '<p class="headline held">Outcome: held, as expected</p>' in pages[0]
+    assert '<p class="headline violated">Outcome: violated, NOT as expected</p>' in pages[2]
+    assert "<p>Outcome: violated, as expected.</p>" in pages[1] and "headline held" not in pages[1]
+    assert pages[1].index("VIOLATED as expected: H1") < pages[1].index("Outcome: violated, as expected.")
+    # What did not simply hold is shown first, where there is anything.
+    assert '<option value="broken">1 not simply held or vacuous</option><option value="">all 2</option>' in pages[1]
+    assert 'value="broken"' not in pages[0]
+
+
 def test_a_run_has_its_page_beside_it(run: Path) -> None:
     """Shows one file that loads nothing, with verdict, timeline, promises and the command that does it again; the exit
     code is that of the run, and stdout has the file's name."""

@@ -61,7 +61,7 @@ def test_a_campaign_leads_to_the_pages_of_its_failures(here: None, tmp_path: Pat
     ((_, promises),) = [
         each for each in re.findall(r"<h2>(\w+)</h2>(.*?)</section>", html, re.DOTALL) if "Promises" in each
     ]
-    first = re.search(r"<tbody>\s*<tr><td class=\"[ ]*\">(\w+)</td>", promises)
+    first = re.search(r"<tbody>\s*<tr><td class=\"[ ]*\"[^>]*>(\w+)</td>", promises)
     assert first is not None and f"{first[1]} was violated" in text
     links = {(directory.path / unquote(link)).resolve() for link in LINK.findall(html)}
     assert links and all(link.is_file() for link in links)

@@ -313,6 +313,37 @@ def test_a_loss_is_evidence() -> None:
     assert (round(timeline.opens, 1), round(timeline.closes, 1)) == (28.8, 41.2)
 
 
+def test_the_picture_of_a_loss_has_its_whole_path() -> None:
+    """Shows that it opens on the span from the first step to a loss that a rule allows to the truncation by which a
+    replica gives the records up; the steps are marked as those of an excused break."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a", "b")
+    trace.wall += 45_000_000
+    trace.truncate("broker-1", 0)
+    trace.wall += 55_000_000
+    trace.up("broker-1")
+    path = [Step(20_000_000, "f1 partition begins", "driver/0/0"), Step(30_000_000, "elected", "controller-1/0/9")]
+    excuse = Excuse("unclean-election", TP, "it lacks it", [], 40_000_000, path=path)
+    gone = [Gone("unclean-election", TP, 3, "", 40_000_000)]
+    promise = InvariantVerdict(
+        "C1", "Records stay", "excused", 9, excused={"unclean-election": 3}, excuses=[excuse], gone=gone
+    )
+    timeline = drawn(trace, verdict_with(promise))
+    assert (round(timeline.opens, 1), round(timeline.closes, 1)) == (17.5, 47.5)
+    assert [(mark.at, mark.excused, mark.proof) for mark in timeline.marks] == [(20, True, False), (30, True, False)]
+
+
+def test_the_picture_does_not_begin_long_before_the_first_event() -> None:
+    """Shows that evidence that takes most of a run is shown from just before its first moment, too."""
+    trace = Stage().begin()
+    trace.wall += 100_000_000
+    trace.up("broker-1")
+    path = [Step(25_000_000, "f1 crash of broker-1 begins", "driver/0/0")]
+    late = Violation(TP, "it went back", [], at_us=99_000_000, path=path)
+    timeline = drawn(trace, verdict_with(violated(late)))
+    assert (round(timeline.opens, 1), timeline.closes) == (17.6, timeline.end)
+
+
 def test_a_request_says_what_it_asks_for() -> None:
     """Shows an operator's request by its words, whichever of driver and operator is recorded first; one with too many
     words says so in its bar, and one that was never made has its number alone."""
