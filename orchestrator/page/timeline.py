@@ -28,7 +28,7 @@ LONG_START, SHORT_START = 0.15, 0.05
 
 AROUND, AROUND_MIN = 0.1, 0.02
 """What is shown before and after the evidence, in shares of it, and at least in shares of the whole."""
-EDGE = 0.1
+EDGE = 0.05
 """What lies before or after what is shown, and is no longer than this share of it, is shown, too."""
 
 

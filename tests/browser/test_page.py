@@ -181,15 +181,48 @@ def test_partitions_nodes_and_promises_are_filtered(browser: Browser, report: Pa
 
 
 def test_hovering_tells_what_a_bar_is(browser: Browser, report: Path) -> None:
-    """Shows the words of a fault under the mouse."""
+    """Shows the words of a bar beside the pointer, wherever on the bar that is, and who leads on a leader's bar."""
     page = opened(browser, report)
     page.locator("#timeline").scroll_into_view_if_needed()
-    # The last bars of the trace named "fault" lie at the place of their lane.
-    box = page.locator("#plot .barlayer .trace .point path").first.bounding_box()
+    # On the lanes of faults lies nothing else that has words.
+    number = page.evaluate("document.getElementById('plot').data.findIndex((trace) => trace.name === 'fault')")
+    box = page.locator("#plot .barlayer .trace").nth(number).locator(".point path").first.bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.wait_for_selector("#plot .hoverlayer .hovertext")
-    assert page.locator("#plot .hoverlayer .hovertext").first.text_content()
+    tip = page.locator("#tip")
+    for share in (0.2, 0.8):
+        at = box["x"] + share * box["width"], box["y"] + box["height"] / 2
+        page.mouse.move(*at)
+        page.wait_for_selector("#tip:not([hidden])", timeout=30_000)
+        shown = tip.bounding_box()
+        assert shown is not None and tip.text_content()
+        near = max(
+            shown["x"] - at[0],
+            at[0] - shown["x"] - shown["width"],
+            shown["y"] - at[1],
+            at[1] - shown["y"] - shown["height"],
+        )
+        assert near <= 40, (at, shown)
+    page.mouse.move(1, 1)
+    page.wait_for_selector("#tip", state="hidden")
+    leaders = """() => {
+      const trace = document.getElementById("plot").data.find((each) => each.name === "leader");
+      return trace.hovertext;
+    }"""
+    assert any("broker-2 leads in leader epoch 1" in text for text in page.evaluate(leaders))
+    page.context.close()
+
+
+def test_a_narrow_window_keeps_the_words_of_promises(browser: Browser, report: Path) -> None:
+    """Shows that at 420 pixels the text of each promise lies within the window, and that what did not simply hold is
+    what the table begins with."""
+    page = opened(browser, report, 420)
+    texts = page.locator("#table tbody tr:visible td:last-child")
+    assert texts.count() == 3
+    for number in range(texts.count()):
+        box = texts.nth(number).bounding_box()
+        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 420 and box["width"] > 250
+    page.locator("#statuses").select_option("")
+    assert texts.count() > 100
     page.context.close()
 
 

@@ -1,10 +1,10 @@
 /* Draws the timeline of a run. What is drawn was chosen where the page was made; this lays it out, and answers keys. */
 (async () => {
   "use strict";
-  const ROW = 24, CHART = 150, GAP = 34, TOP = 48, CHARTS_FIRST = 4, LETTER = 7.5, SMALL_LETTER = 6.2, BOX = 15, EPSILON = 1e-9;
+  const ROW = 24, CHART = 150, GAP = 34, TOP = 48, CHARTS_FIRST = 4, LETTER = 7.5, SMALL_LETTER = 6.2, BOX = 15, TIP = 12, EPSILON = 1e-9;
   const data = JSON.parse(document.getElementById("timeline-data").textContent);
   const plot = document.getElementById("plot"), frame = document.getElementById("timeline");
-  const said = document.getElementById("said"), root = document.documentElement;
+  const said = document.getElementById("said"), tip = document.getElementById("tip"), root = document.documentElement;
   const METADATA = "__cluster_metadata-0";
   // Style of a bar -> its height, its place below the middle of the lane, and whether it has a pattern.
   const STYLES = {
@@ -111,7 +111,7 @@
     const traces = {};
     for (const [style, [width, offset, shape]] of Object.entries(STYLES))
       traces[style] = {
-        type: "bar", orientation: "h", base: [], x: [], y: [], text: [], hovertext: [], hoverinfo: "text", name: style,
+        type: "bar", orientation: "h", base: [], x: [], y: [], text: [], hovertext: [], hoverinfo: "none", name: style,
         width, offset: offset - width / 2, textposition: "inside", insidetextanchor: "start", cliponaxis: true,
         insidetextfont: { color: shape ? colour("ink") : readable(colour(style)) },
         marker: {
@@ -248,7 +248,7 @@
       number = Math.max(1, number - 1);
     }
     for (const group of groups)
-      labels.push({ x: group.at, xanchor: anchor(group, named(group).length * letter / 2 / pixels), y: 1, yshift: 28, xref: "x",
+      labels.push({ x: group.at, xanchor: anchor(group, named(group).length * letter / 2 / pixels), y: 1, yshift: 31, xref: "x",
         yref: "paper", showarrow: false, yanchor: "bottom", text: `<b>${safe(named(group))}</b>`,
         font: { size: narrow ? 10 : 12, color: tone(group.ids) } });
     return { shapes, labels };
@@ -433,6 +433,21 @@
     goTo(at, `${evidence + 1} of ${every.length}: ${text}`, mark);
   }
 
+  /* The words of a bar stand at the pointer: the library puts them at the bar's end, which may be far away. */
+  function tell({ points: [point], event }) {
+    const said = point?.data.type === "bar" ? point.data.hovertext[point.pointNumber] : "";
+    tip.hidden = !said || !event;
+    if (tip.hidden) return;
+    tip.innerHTML = said;
+    follow(event);
+  }
+
+  function follow({ clientX, clientY }) {
+    const { offsetWidth: wide, offsetHeight: high } = tip, right = clientX + TIP, below = clientY + TIP;
+    tip.style.left = `${Math.max(4, Math.min(right, document.documentElement.clientWidth - wide - 4))}px`;
+    tip.style.top = `${below + high > window.innerHeight ? Math.max(4, clientY - high - TIP) : below}px`;
+  }
+
   const actions = {
     in: () => zoom(0.5), out: () => zoom(2), all: () => look(...whole), next: () => step(1), previous: () => step(-1),
   };
@@ -458,6 +473,10 @@
         goTo(Number(button.dataset.at), `${button.textContent} s: ${button.closest("li").querySelector(".text").textContent}`);
       });
     plot.on("plotly_doubleclick", actions.all);
+    plot.on("plotly_hover", tell);
+    plot.on("plotly_unhover", () => { tip.hidden = true; });
+    frame.addEventListener("mouseleave", () => { tip.hidden = true; });
+    frame.addEventListener("mousemove", (event) => { if (!tip.hidden) follow(event); });
     plot.on("plotly_relayout", (change) => {
       if ("xaxis.range[0]" in change) look(change["xaxis.range[0]"], change["xaxis.range[1]"]);
     });

@@ -297,6 +297,7 @@ def test_the_picture_opens_on_the_evidence() -> None:
     seen = Violation(TP, "it went back", [], at_us=20_000_000, path=path)
     timeline = drawn(trace, verdict_with(violated(seen)))
     assert (round(timeline.opens, 1), round(timeline.closes, 1)) == (8.8, 21.2)
+    path = [Step(5_000_000, "f1 crash of broker-1 begins", "driver/0/0")]
     late = Violation(TP, "it went back", [], at_us=58_000_000, path=path)
     whole = drawn(trace, verdict_with(violated(late)))
     assert (whole.opens, whole.closes) == (whole.begin, whole.end)
