@@ -63,9 +63,10 @@ def difference(inside: Verdict, batch: Verdict) -> str:
 
 
 def _found(each: InvariantVerdict) -> InvariantVerdict:
-    """What an engine found: how it came to a violation is told by the trace, which is the same."""
+    """What an engine found: how it came to a violation or a loss is told by the trace, which is the same."""
     violations = [msgspec.structs.replace(one, path=[]) for one in each.violations]
-    return msgspec.structs.replace(each, violations=violations)
+    excuses = [msgspec.structs.replace(one, path=[]) for one in each.excuses]
+    return msgspec.structs.replace(each, violations=violations, excuses=excuses)
 
 
 def _said(verdict: Verdict, name: str) -> str:

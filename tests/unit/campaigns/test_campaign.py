@@ -24,7 +24,8 @@ from orchestrator.campaigns.recheck import difference
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.cli.campaign_progress import describe
 from orchestrator.run_dir import RunDir
-from orchestrator.verdict import read_verdict
+from orchestrator.story.moments import Step
+from orchestrator.verdict import Excuse, Violation, read_verdict
 from tests.unit.campaigns.here import Here
 from tests.unit.campaigns.records import failed, order, record
 from tests.unit.cli.command import SCENARIO, krift
@@ -190,6 +191,23 @@ def test_two_engines_that_differ(here: Here, tmp_path: Path) -> None:
     [kept] = campaign.keeper.runs
     verdict = read_verdict(RunDir(kept.directory))
     assert difference(verdict, verdict) == ""
+    # How it came to a violation, or to a loss that a rule allows, is told by one of the two alone.
+    steps = [Step(1, "f1 crash begins", "driver/0/1")]
+    lost, broken = Excuse("unclean-election", "orders-0", "gone", []), Violation("orders-0", "gone", [])
+    bare = [
+        msgspec.structs.replace(each, excuses=[lost], violations=[broken]) if each.id == "C1" else each
+        for each in verdict.invariants
+    ]
+    told = [
+        msgspec.structs.replace(
+            each,
+            excuses=[msgspec.structs.replace(one, path=steps) for one in each.excuses],
+            violations=[msgspec.structs.replace(one, path=steps) for one in each.violations],
+        )
+        for each in bare
+    ]
+    one, other = (msgspec.structs.replace(verdict, invariants=each) for each in (told, bare))
+    assert one != other and difference(one, other) == ""
     fewer = [msgspec.structs.replace(each, tested=1) if each.id == "C1" else each for each in verdict.invariants]
     said = difference(verdict, msgspec.structs.replace(verdict, invariants=fewer))
     assert said.startswith("C1: held (tested ")
