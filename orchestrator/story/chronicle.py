@@ -194,6 +194,8 @@ class Chronicle:
         """What of the faults ends only after the chaos, and when."""
         self._requested: dict[str, str] = {}
         """Event by which an operator was given a request -> the id of that action, while nobody has asked."""
+        self._unnumbered: list[Line] = []
+        """Requests that an operator has made before anybody was seen to give them."""
         self._fenced: dict[int, Line] = {}
         """Broker -> the line that tells how it was fenced, while it is."""
         self._given_up: set[tuple[int, int]] = set()
@@ -303,7 +305,7 @@ class Chronicle:
         """A fault; what an operator asks for is told by the request."""
         if body.targets == [ADMIN]:
             if body.phase == "start":
-                self._requested[event.id] = body.fault
+                self._number_request(event, body.fault)
             return
         if body.by_machine:
             self._machine_is_busy(event, body)
@@ -318,6 +320,16 @@ class Chronicle:
             line.notes.append(f"until {self._at(event)}")
             self._ended[id(line)] = event.wall
             self._heals(body.fault, event)
+
+    def _number_request(self, event: Stamped, action: str) -> None:
+        """An operator is given a request, or was a moment ago: of two processes either may record that first."""
+        us = event.wall - (self.zero_us or 0)
+        self._unnumbered = [line for line in self._unnumbered if us - line.us <= TOGETHER_US]
+        if self._unnumbered:
+            line = self._unnumbered.pop(0)
+            line.text = f"{action} {line.text}"
+        else:
+            self._requested[event.id] = action
 
     def _machine_is_busy(self, event: Stamped, body: CtlFault) -> None:
         """No fault of the schedule: one line for all of them, and how long they took."""
@@ -492,7 +504,10 @@ class Chronicle:
         request = self.requests.begin(event, body)
         given = event.cause if event.cause in self._requested else next(iter(self._requested), "")
         action = f"{self._requested.pop(given)} " if given else ""
-        self._asked[f"{event.node}/{body.op}"] = self.note(event, f"{action}an operator asks for {request.words}", TURN)
+        line = self.note(event, f"{action}an operator asks for {request.words}", TURN)
+        self._asked[f"{event.node}/{body.op}"] = line
+        if not action:
+            self._unnumbered.append(line)
 
     def answered(self, event: Stamped, body: AdminReturn) -> None:
         """What the operator is told."""

@@ -247,6 +247,19 @@ def test_a_request_has_its_answer() -> None:
     ]
 
 
+def test_a_request_that_is_recorded_before_its_action_has_its_number() -> None:
+    """Shows that the number does not depend on who of two processes records first, and that no request takes the number
+    of an action that begins long after it."""
+    trace = Stage().begin()
+    trace.asks("describe-quorum")
+    trace.wall += 1_000_000
+    trace.asks("elect-leaders", partitions=[TP])
+    trace.fault("elect", "start", "admin-1", name="f1")
+    trace.fault("describe-quorum", "start", "admin-1", name="f2")
+    trace.asks("describe-quorum")
+    assert [line.partition(" asks")[0] for line in trace.story()] == ["an operator", "f1 an operator", "f2 an operator"]
+
+
 def test_requests_of_one_moment_have_their_own_numbers() -> None:
     """Shows that the number comes from the event that caused the request, where the trace says which that was."""
     trace = Stage().begin()
