@@ -72,10 +72,16 @@ class Lost:
         assert isinstance(self.first.body, SendReturn)
         return self.first.body.broker
 
+    @property
+    def acks(self) -> int:
+        """As its producer asked for."""
+        assert isinstance(self.first.body, SendReturn)
+        return self.first.body.acks
+
     def acknowledged(self, event: Stamped, body: SendReturn) -> None:
         """Another record was acknowledged."""
         assert isinstance(self.first.body, SendReturn)
-        same = body.outcome == "ok" and body.acks == self.first.body.acks and body.broker == self.leader
+        same = body.outcome == "ok" and body.acks == self.acks and body.broker == self.leader
         if same and not self.over and body.offset > self.first.body.offset:
             self.last = event
 
@@ -231,15 +237,21 @@ class Paths:
             return []
         later = {each.id for each in self._faults if each.wall >= lost.elected_us >= 0}
         told = {step.event: step for step in self.to(key, events, ()) if step.event not in later}
-        min_isr = min_isr if self._min_isr <= {min_isr} else ""
-        least = f" and min.insync.replicas {min_isr}" if min_isr else ""
-        first = f"; it is the first lost record, acknowledged with ISR {brokers(lost.isr)}{least}"
-        shown = [(lost.first, first if lost.isr else "; it is the first lost record")]
+        shown = [(lost.first, f"; it is the first lost record{self._how_safe(lost, min_isr)}")]
         if lost.last is not lost.first:
             shown.append((lost.last, "; it is the last one"))
         shown += [(each, ", so that it cannot be elected") for each in lost.fenced.values()]
         told |= {each.id: Step(each.wall - self._zero_us, f"{in_words(each)}{more}", each.id) for each, more in shown}
         return sorted(told.values(), key=lambda step: step.at_us)
+
+    def _how_safe(self, lost: Lost, min_isr: str) -> str:
+        """``, acknowledged with ISR [1] and min.insync.replicas 1``."""
+        if lost.acks >= 0:
+            return f", acknowledged with acks={lost.acks}"
+        if not lost.isr:
+            return ""
+        least = f" and min.insync.replicas {min_isr}" if min_isr and self._min_isr <= {min_isr} else ""
+        return f", acknowledged with ISR {brokers(lost.isr)}{least}"
 
     def _past(self, proofs: Sequence[int]) -> list[Stamped]:
         """What may be told of everything that happened before the proofs by the causes in the trace, in order: what a

@@ -90,6 +90,19 @@ def test_a_path_to_a_loss_says_who_acknowledged_what_was_lost() -> None:
     assert told.text.endswith("acknowledged with ISR [1]")
 
 
+def test_a_loss_that_acks_allow_is_told_by_these() -> None:
+    """Shows that of a record which one replica had to have no ISR is told, but with which acks it was sent."""
+    trace = Stage()
+    trace.change(1, 0, cause="create")
+    trace.begin()
+    first = trace.acked("producer-1", "producer-1:5", 5, acks=1)
+    proof = trace.assume(3, 1)
+    zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
+    steps = Paths(trace.events, zero_us, {first, proof}).to_loss(TP, [first, proof], "1")
+    (told,) = [step.text for step in steps if step.event == first]
+    assert told.endswith("from broker-1; it is the first lost record, acknowledged with acks=1")
+
+
 def test_a_node_that_came_back_remembers() -> None:
     """Shows that what a node did in a former life is part of its past."""
     trace = Stage().begin()
