@@ -117,7 +117,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
                 continue
             state.tested += 1
             replica = mirror.replica(node)
-            if replica.log.matches(body.new, mirror.ph_of(event, body)) is False:
+            kept = body.new > mirror.replica(event.node).start  # else all of it was deleted
+            if kept and replica.log.matches(body.new, mirror.ph_of(event, body)) is False:
                 sentence = (
                     f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, while "
                     f"{node}, which may be elected, has it up to {_has(mirror, node, event.node, body.new):,}"
@@ -132,6 +133,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
 
     def _joined(self, state: Electable, event: Stamped, body: PartChange, mirror: LogMirror) -> Emissions:
         end = mirror.committed.end
+        if body.leader >= 0 and mirror.replica(node_name(body.leader)).start >= end:
+            end = 0  # all committed records were deleted
         found: list[Any] = []
         for member in state.change(event, body):
             node = node_name(member)

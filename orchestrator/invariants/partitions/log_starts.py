@@ -126,6 +126,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     def _continued(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         """A restarted log has its high watermark at its start: no record says how much below it is committed."""
         start, by = state.anew.pop(event.node)
+        if by.incarnation != event.incarnation:
+            return NOTHING  # a crash may have undone it
         state.tested += 1
         watermark = mirror.replica(event.node).high_watermark
         if watermark >= start:

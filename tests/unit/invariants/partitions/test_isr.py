@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from actors.trace.events import LogStart
 from tests.unit.invariants.mirrors.test_log_mirror import led
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -46,6 +47,19 @@ def test_a_member_that_joins_too_early() -> None:
             "broker-2 may be elected for orders-0 from partition epoch 2 on, and has the committed records up to 1, "
             "not to 2"
         )
+
+
+@pytest.mark.parametrize(("start", "status"), [(2, "held"), (1, "violated")])
+def test_nothing_is_needed_of_what_was_deleted(start: int, status: str) -> None:
+    """Shows that a member may join the ISR, and be counted, without committed records that all were deleted."""
+    trace = led("a")
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2, counted=(1,))
+    trace.emit("broker-1", LogStart(TP, start, "retention-ms", 0))
+    trace.change(1, 0, cause="alter-isr", partition_epoch=2, isr=(1, 2))
+    trace.high_watermark("broker-1", 2)
+    assert trace.result("P5").status == status
 
 
 def test_an_unclean_leader_gives_up_what_it_lacks() -> None:

@@ -90,6 +90,17 @@ def test_a_log_that_begins_anew(watermark: int, status: str) -> None:
     assert (result.status, result.tested) == (status, 1)
 
 
+def test_a_crash_may_undo_that_a_log_began_anew() -> None:
+    """Shows that the high watermark of a process says nothing of a log that the process before it had restarted."""
+    trace = committed(4)
+    trace.truncate("broker-3", 1)
+    starts(trace, 3, 4, "out-of-range")
+    trace.down("broker-3", "lossy", lost={})
+    trace.up("broker-3")
+    trace.append("broker-3", "producer-1:1", role="follower")
+    assert trace.result("P22").status == "vacuous"
+
+
 def test_segments_that_were_cut_off_are_none() -> None:
     """Shows that a segment is forgotten with what was cut off, and known again if it is begun again."""
     trace = committed(4)
