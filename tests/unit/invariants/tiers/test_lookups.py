@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConfigChange, MetaImage, ReplyPartition
+from actors.node.errors import KafkaError
+from actors.trace.events import ConfigChange, MetaImage, PartRemove, ReplyPartition
 from tests.unit.invariants.tiers.waiting import (
     BROKER,
     NOT_LEADER,
@@ -37,6 +38,17 @@ def test_a_partition_that_is_missing_and_one_that_is_there_twice() -> None:
     twice.park()
     twice.answered(1, found(TP, 3), found(TP, 4))
     assert twice.says("R1").endswith("with 2 results for orders-0")
+
+
+@pytest.mark.parametrize(("removed", "status"), [(True, "held"), (False, "violated")])
+def test_a_topic_that_is_removed_meanwhile(removed: bool, status: str) -> None:
+    """Shows that a result for an unknown topic stands for a partition whose topic was removed, and for no other."""
+    trace = Waiting()
+    trace.park()
+    if removed:
+        trace.emit("controller-1", PartRemove(TP, 9, 1, "id"))
+    trace.answered(1, failed("", int(KafkaError.UNKNOWN_TOPIC_OR_PARTITION)))
+    assert trace.of("R1")[0] == status
 
 
 def test_two_answers_and_none() -> None:
