@@ -24,7 +24,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from actors.control import AnyAction, Barrier, Invoke, RecordEvent
-from actors.node.spec import NodeSpec
+from actors.node.spec import REMOTE_STORE, NodeSpec
 from actors.trace.events import (
     OP_RETURNS,
     ClockSet,
@@ -412,11 +412,12 @@ class ScenarioConductor:
 
     def _stable(self) -> list[str]:
         """The core of a stability window now, or []: the cluster's nodes but those that faults keep silent, as long as
-        most of the voters are among them, and no clock that was set back keeps a timer from its end."""
+        most of the voters are among them, as is the remote store, and no clock that was set back keeps a timer from
+        its end."""
         silent = self.injector.silent
         if silent is None or not self._begun or self.finished or self._clocks.settled_us > self._now_us:
             return []
-        if not self.view.has_quorum(silent):
+        if not self.view.has_quorum(silent) or REMOTE_STORE in silent:
             return []
         return [name for name in self.plan.names if name not in silent and name not in self.view.strangers]
 

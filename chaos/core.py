@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
 
-from actors.node.spec import node_name
+from actors.node.spec import REMOTE_STORE, node_name
 from chaos.scenario.selectors import Selector, select
 from chaos.view import ClusterView
 
@@ -45,7 +45,10 @@ def staying(
 
 
 def _can_do_without(away: frozenset[str], view: ClusterView, silent: Collection[str]) -> bool:
-    """Whether the others can still make progress."""
+    """Whether the others can still make progress. A broker that needs a copy replicates nothing from that leader until
+    the remote store answers."""
+    if REMOTE_STORE in away:
+        return False
     hung = [name for name in view.brokers if name in away and name in view.up]
     if len(hung) > 1 or not view.can_elect(away):
         return False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from actors.control import Resume
+from actors.node.spec import REMOTE_STORE
 from actors.trace.events import CtlFault, CtlPhase, CtlWindow, NodeDown, NodeUp, PartChange, QVoters
+from chaos.core import staying
 from chaos.errors import InputError
 from chaos.scenario.loader import load_text
 from chaos.scenario.resolve import resolve
@@ -126,6 +128,14 @@ chaos:
 """
         away = [healed(chaos + RANDOM, seed=seed).conductor.injector.away for seed in range(1, 20)]
         assert max(map(len, away)) == most
+
+
+def test_the_remote_store_is_healed() -> None:
+    """Shows that no core does without the remote store: a broker that needs a copy waits until it answers."""
+    stage = healed(BROKER)
+    view, store = stage.conductor.view, frozenset({REMOTE_STORE})
+    assert not any(staying({"f1": store}, (), view, [], (), seed) for seed in range(20))
+    assert any(staying({"f1": frozenset({"broker-3"})}, (), view, [], (), seed) for seed in range(20))
 
 
 def test_a_core_may_be_named() -> None:
