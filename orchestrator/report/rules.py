@@ -33,6 +33,7 @@ BECAUSE = {
     "log-start-moved": "the log start moved while remote storage was searched",
     "loss-budget": "disks lost more than replication can replace",
     "marker-of-former": "an earlier transaction had the same epoch",
+    "metadata-lost": "the metadata of copies had lost records",
     "new-leader": "the new leader's high watermark was still behind",
     "no-broker-epoch": "the fetches have no broker epoch",
     "no-epoch": "the client is older than the epochs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
@@ -13,6 +14,7 @@ from actors.trace.events import (
     LogStart,
     NodeUp,
     PartAssume,
+    PartChange,
     PartRemove,
     Stamped,
     StoreObject,
@@ -173,7 +175,8 @@ class OneCopy(WindowState):
     the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
     has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
     brokers that began to delete it. untold: all objects were in the store when the copier failed to report that.
-    stale_us: until then the store's lists of objects may be out of date."""
+    stale_us: until then the store's lists of objects may be out of date. shortened: the metadata topic may have lost
+    records."""
 
     tp: str = ""
     copier: str = ""
@@ -183,6 +186,7 @@ class OneCopy(WindowState):
     told: bool = False
     finished: bool = False
     deleting: list[str] = []
+    shortened: bool = False
     untold: bool = False
     stale_us: int = -1
 
@@ -215,6 +219,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "deletes such a copy together with expired ones, or never.",
         "deleted-by-another": "The next leader deleted the copy as expired, and the broker that copied it did not know "
         "yet that it had been replaced.",
+        "metadata-lost": "An unclean election shortened the metadata topic. The broker has consumed former records at "
+        "the offsets of the new ones, so it does not wait for these (TopicBasedRemoteLogMetadataManager).",
         "outdated-list": "When the copy was deleted, the store's list of its objects was out of date, and the store "
         "deletes the objects in its list.",
     }
@@ -223,7 +229,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeUp, PartAssume, PartRemove)
+        return (*super().news, NodeUp, PartAssume, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> OneCopy:
         return OneCopy(key, beta_us=beta(profile, self.id))
@@ -236,6 +242,9 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             return NOTHING
         if kind is PartRemove:
             state.orphaned |= body.tp == state.tp
+            return NOTHING
+        if kind is PartChange:
+            state.shortened |= body.cause == "unclean" and body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-")
             return NOTHING
         if kind is PartAssume:
             left = body.role != "leader" or body.leader_epoch != state.leader_epoch
@@ -266,6 +275,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             self.oblige(state, GONE, event)
         if not state.told:
             sentence = f"{body.object} of a copy of {body.tp} was stored, but no metadata record named that copy"
+            if state.shortened:
+                return self.excused("metadata-lost", state.key, sentence, event)
             return self.violated(state.key, sentence, event)
         return NOTHING
 

@@ -13,6 +13,7 @@ from actors.trace.events import (
     LogLocalStart,
     LogStart,
     PartAssume,
+    PartChange,
     PartRemove,
     StoreObject,
     TierPhase,
@@ -214,6 +215,20 @@ def test_whole_copies_and_whole_deletions() -> None:
     trace.told("deleted", "a", 0, state="DELETE_SEGMENT_STARTED")
     result = trace.result("R12")
     assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "cause", "status"),
+    [("__remote_log_metadata", "unclean", "excused"), ("__remote_log_metadata", "fence", "violated"),
+     ("orders", "unclean", "violated")],
+)  # fmt: skip
+def test_a_copy_whose_metadata_topic_was_shortened(topic: str, cause: Any, status: str) -> None:
+    """Shows that a broker may not wait for metadata after an unclean election of their topic, and of no other."""
+    trace = Tiers()
+    trace.told("copying", "a", 0)
+    trace.emit("controller-1", PartChange(f"{topic}-0", 5, 1, 2, 1, 1, [2], [1, 2, 3], cause))
+    trace.store("a", LOG)
+    assert trace.result("R12").status == status
 
 
 def test_an_object_that_no_metadata_tell_of() -> None:
