@@ -19,6 +19,7 @@ from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
+from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog
 
 
 def _is_read(body: PollReturn) -> bool:
@@ -113,7 +114,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if body.reason != "committed" or frontier is None or mirror.removed:
             return NOTHING
         state.tested += 1
-        left_out = _left_out(mirror, frontier.position, body.new, frontier.isolation)
+        left_out = _left_out(mirror.transactions, frontier.position, body.new, frontier.isolation)
         if left_out < 0:
             return NOTHING
         sentence = (
@@ -150,8 +151,12 @@ class ConsumersGoForward(LogInvariant[Positions]):
             if offset < expected:
                 sentence = f"{event.node} got offset {offset:,} of {state.key} when it had read up to {expected:,}"
                 return self.violated(state.key, sentence, by, event)
-            left_out = _left_out(mirror, expected, offset, body.isolation)
-            if left_out >= 0:
+            left_out = _left_out(mirror.transactions, expected, offset, body.isolation)
+            # A leader that was replaced serves its own log.
+            if (
+                left_out >= 0
+                and _left_out(mirror.replica(body.broker).transactions, expected, offset, body.isolation) >= 0
+            ):
                 batch = mirror.committed.batch_at(left_out)
                 sentence = (
                     f"{event.node} had read {state.key} up to {expected:,} and then got offset {offset:,}: it left out "
@@ -162,9 +167,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
         return NOTHING
 
 
-def _left_out(mirror: LogMirror, start: int, end: int, isolation: int) -> int:
+def _left_out(log: TransactionsOfLog, start: int, end: int, isolation: int) -> int:
     """The first offset of [start, end) that a reader must have got, -1 if there is none."""
-    start = mirror.transactions.hidden_until(max(start, mirror.transactions.forgotten), isolation)
+    start = log.hidden_until(max(start, log.forgotten), isolation)
     return start if start < end else -1
 
 

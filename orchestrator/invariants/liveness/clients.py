@@ -340,6 +340,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             state.take(event, body)
             if body.cause == "unclean":
                 state.unclean = max(state.unclean, body.leader_epoch)
+                if body.leader_epoch > state.epoch:
+                    state.high_watermark = 0  # until the new leader has told how much of it is left
         return self.arm(state)
 
     def look(self, state: Reading, event: Stamped) -> None:

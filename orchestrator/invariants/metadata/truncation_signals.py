@@ -187,13 +187,14 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def _moved(self, state: Places, event: Stamped, body: ConsPos) -> Emissions:
         """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
         told = state.told.pop(event.node, None)
-        state.places.pop(event.node, None)
+        before = state.places.pop(event.node, None)
+        isolation = READ_UNCOMMITTED if before is None else before.isolation
         offset, epoch, _ = state.committed.pop(event.node, NO_ENTRY)
         if body.reason == "committed" and offset == body.new > 0 and epoch >= 0 and (offset, epoch) not in state.hollow:
-            state.places[event.node] = Place(offset - 1, epoch, "", -1, witness(event))
+            state.places[event.node] = Place(offset - 1, epoch, "", -1, witness(event), isolation)
         known = body.epoch >= 0 and body.new > 0 and (body.new, body.epoch) not in state.hollow
         if body.reason in ("truncation", "seek") and known:
-            state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event))
+            state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event), isolation)
         if body.reason != "truncation" or told is None or told.req != event.req:
             return NOTHING
         state.tested += 1

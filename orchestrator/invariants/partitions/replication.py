@@ -201,7 +201,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     def step(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         cut = state.lowering.pop(event.node, None) if state.lowering else None
-        if cut is not None and type(body) is not LogHw:
+        if cut is not None and cut.incarnation == event.incarnation and type(body) is not LogHw:
             return self.violated(
                 state.key,
                 f"{event.node} truncated {state.key} below its high watermark, and did not lower it",

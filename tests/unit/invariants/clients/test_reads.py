@@ -9,6 +9,7 @@ from actors.trace.events import ConsOwn, MetaView
 from orchestrator.invariants.folds.window import REMEMBERED, OffsetWindow
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.transactions.stage import TransactionTrace
 
 # ---- C5 --------------------------------------------------------------------------------------------------------
 
@@ -192,6 +193,19 @@ def test_after_an_unclean_election_reads_repeat_again() -> None:
         trace.result("C7").violations[0].sentence.endswith("got z at offset 1 of orders-0, where consumer-2 had got y")
     )
     assert trace.result("C8").violations[0].sentence.endswith("got z at offset 1 of orders-0, where y is committed")
+
+
+@pytest.mark.parametrize(("broker", "status"), [(2, "held"), (1, "violated")])
+def test_a_marker_in_the_log_of_a_replaced_leader(broker: int, status: str) -> None:
+    """Shows that a consumer rightly skips a control batch of the log that it reads, which no other log may have."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.write("a", broker=2)
+    trace.ends("commit", broker=2)
+    trace.write("b", broker=2)
+    trace.polled("consumer-1", (0, "a"), broker=broker)
+    trace.polled("consumer-1", (2, "b"), broker=broker)
+    assert trace.result("C5").status == status
 
 
 # ---- C8 --------------------------------------------------------------------------------------------------------

@@ -290,6 +290,21 @@ def test_a_consumer_that_does_not_read_on() -> None:
         assert run.status("L6") == expected
 
 
+@pytest.mark.parametrize(("cause", "status"), [("unclean", "vacuous"), ("elect", "violated")])
+def test_nobody_reads_what_an_unclean_election_gave_up_before(cause: str, status: str) -> None:
+    """Shows that in a window that opens after an unclean election a consumer need not reach the high watermark of a
+    former leader: what is left of that, the new one has to tell. After another election it must."""
+    run = Run()
+    run.lead(1, 0)
+    run.append("broker-1", "a", "b")
+    run.high_watermark("broker-1", 2)
+    run.emit("consumer-1", ConsPos(TP, -1, 0, 0, "assign"))
+    run.lead(2, 1, isr=(2,), cause=cause)
+    run.window()
+    run.past("L6")
+    assert run.status("L6")[0] == status
+
+
 @pytest.mark.parametrize(("later", "excused"), [(False, {}), (True, {"unclean-election": 1})])
 def test_only_a_later_unclean_election_gives_up_what_a_consumer_is_to_read(
     later: bool, excused: dict[str, int]

@@ -165,9 +165,11 @@ def test_what_excuses_a_reader() -> None:
     assert longer.result("M10").excused == {"older-epoch-reaches": 1}
 
 
-def passed(marker: Literal["commit", "abort"], aborted: bool = False, isolation: int = 1) -> TransactionTrace:
+def passed(
+    marker: Literal["commit", "abort"], aborted: bool = False, isolation: int = 1, back: bool = False
+) -> TransactionTrace:
     """The reader got a record of leader epoch 0, behind which the leader of epoch 1 has a marker, or a record of a
-    transaction and its marker; it asks where epoch 1 ends."""
+    transaction and its marker; it asks where epoch 1 ends. ``back``: it had gone back to that record."""
     trace = TransactionTrace()
     trace.lead(1)
     trace.write("a", producer=9)
@@ -182,6 +184,8 @@ def passed(marker: Literal["commit", "abort"], aborted: bool = False, isolation:
         trace.write("b", broker=2, led=1, producer=9)
     trace.ends(marker, broker=2, led=1, producer=9)
     trace.high_watermark("broker-2", trace.log_end(2), epoch=1)
+    if back:
+        trace.emit(READER, ConsPos(TP, 4, 1, 0, "truncation"))
     trace.cause = next(event.id for event in reversed(trace.events) if event.node == READER)
     trace.req = f"{READER}>broker-2:metadata:0.0#6"
     trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 1, 1, trace.log_end(2)))
@@ -193,6 +197,7 @@ def test_what_a_reader_passes_without_being_given_it() -> None:
     record of an aborted one, but for nobody a record that it was to be given."""
     assert passed("commit").result("M10").violated == 0
     assert passed("abort", aborted=True).result("M10").violated == 0
+    assert passed("abort", aborted=True, back=True).result("M10").violated == 0
     assert passed("commit", isolation=0).result("M10").violated == 0
     assert passed("abort", aborted=True, isolation=0).result("M10").violated == 1
 

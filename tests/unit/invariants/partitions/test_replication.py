@@ -252,6 +252,13 @@ def test_a_truncation_takes_the_high_watermark_along() -> None:
     (finding,) = kept.result("P10").violations
     assert finding.events == [cut, then]
     assert finding.sentence == "broker-2 truncated orders-0 below its high watermark, and did not lower it"
+    killed = committed("a", "b")
+    killed.high_watermark("broker-2", 2, role="follower")
+    killed.truncate("broker-2", 1)
+    killed.down("broker-2")
+    killed.up("broker-2")
+    killed.assume(2, 1, leader=3)
+    assert killed.result("P10").status == "held"
     begun_anew = committed("a", "b")
     begun_anew.high_watermark("broker-2", 2, role="follower")
     begun_anew.up("broker-2")
