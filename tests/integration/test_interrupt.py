@@ -115,7 +115,6 @@ def assert_kept(runs: Runs, runtime: str) -> None:
     assert runs.directory.read_manifest().runtime == runtime
 
 
-@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 @pytest.mark.spark
@@ -128,6 +127,7 @@ def test_ctrl_c_ends_a_live_run_in_good_order(runs: Runs) -> None:
     assert_kept(runs, "live")
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.timeout(400)
 @pytest.mark.spark

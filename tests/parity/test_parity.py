@@ -239,10 +239,10 @@ def test_the_seeds_of_the_sim_agree(name: str) -> None:
 LONG = (
     *("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults", "seen-trigger"),
     *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records", "tiered-unclean"),
-    *("transaction-time-out", "transaction-zombie", "transaction-coordinator-failover"),
+    *("transaction-time-out", "transaction-zombie", "transaction-coordinator-failover", "group-member-lost"),
 )
 """Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live kip-207-kafka, which cuts links,
-group-member-lost and transaction-commit, and for processes that stand still
+transaction-commit and tiered-lookups, for processes that die ``test_live_kills.py``, and for those that stand still
 ``tests/integration/test_interrupt.py``. No disk fails, no operator acts and nobody is fenced live but there."""
 
 
