@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
+from actors.node.spec import node_name
 from actors.trace.events import (
+    CommittedReturn,
     EndReturn,
     GrpCommit,
     LogAppend,
@@ -47,11 +49,12 @@ class Parent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An output on its way. ``transactional_id``: of who sent it; ``at_us``: when."""
+    """An output on its way to ``tp``. ``transactional_id``: of who sent it; ``at_us``: when."""
 
     transactional_id: str
     at_us: int
     by: Witness
+    tp: str
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -96,8 +99,8 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
-    """When the log of a partition may have lost its end, or a transaction in it ended as another one, and by which
-    rule."""
+    """When the log of a partition may have lost its end, or a transaction in it ended as another one, or a member
+    continued there from an old position; and by which rule."""
 
     at_us: int
     tp: str
@@ -127,7 +130,8 @@ class Processing(State):
     readers got of it. ``decisions``: transactional id -> when its transactions were decided -> how. ``late``: producer
     id -> requests for an end that got no answer, and may come late, (producer epoch, commit).
     ``cut_us``: partition -> when its log may have lost its end last. ``deleted``: partition -> where its log started,
-    each higher than the one before."""
+    each higher than the one before. ``leaders``: partition -> its leader, "" none. ``commits``: group and input
+    partition -> the position that it committed last."""
 
     group_of: dict[str, str] = {}
     id_of: dict[str, str] = {}
@@ -142,6 +146,8 @@ class Processing(State):
     late: dict[int, list[tuple[int, bool]]] = {}
     cut_us: dict[str, int] = {}
     deleted: dict[str, list[Deleted]] = {}
+    leaders: dict[str, str] = {}
+    commits: dict[str, int] = {}
     begins: Begins = msgspec.field(default_factory=Begins)
 
 
@@ -161,9 +167,15 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     tested_when = "a consumer at read_committed gets the output of a record"
     route = RUN
     of_transactions = True
-    types = (PollReturn, SendInvoke, GrpCommit, TxnState, EndReturn, LogAppend, LogStart)
+    types = (PollReturn, SendInvoke, GrpCommit, CommittedReturn, TxnState, EndReturn, LogAppend, LogStart)
     cases = {LogAppend: ("leader",)}
-    exemptions = {"marker-of-former": MARKER_OF_FORMER, "epoch-shared": EPOCH_SHARED, **LOSS}
+    exemptions = {
+        "marker-of-former": MARKER_OF_FORMER,
+        "epoch-shared": EPOCH_SHARED,
+        "zombie": "A replaced group coordinator that does not know of its replacement gave a member positions from "
+        "before the group's last commit.",
+        **LOSS,
+    }
     unseen = (
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
@@ -191,6 +203,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     def hear(self, state: Processing, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is PartChange:
+            state.leaders[body.tp] = node_name(body.leader) if body.leader >= 0 else ""
             if body.cause == "unclean":
                 self._lose(state, Lost(event.wall, body.tp, "unclean-election"))
         elif type(body) is NodeDown:
@@ -218,6 +231,11 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             return NOTHING
         if type(body) is GrpCommit:
             state.homes[f"group {body.group}"] = body.offsets_tp
+            if not body.error:
+                state.commits[f"{body.group} {body.tp}"] = body.offset
+            return NOTHING
+        if type(body) is CommittedReturn:
+            self._positions(state, event, body)
             return NOTHING
         if type(body) is LogStart:
             starts = state.deleted.setdefault(body.tp, [])
@@ -254,6 +272,17 @@ class ExactlyOnce(KeyedInvariant[Processing]):
                 _remember(reads, uid, where)
         return self._read(state, event, body) if body.isolation == READ_COMMITTED else NOTHING
 
+    @staticmethod
+    def _positions(state: Processing, event: Stamped, body: CommittedReturn) -> None:
+        """A member is told where its group continues, perhaps by a coordinator that was replaced."""
+        broker = event.req.partition(">")[2].partition(":")[0]
+        leader = state.leaders.get(state.homes.get(f"group {body.group}", ""))
+        if event.node not in state.group_of or leader in (None, broker):
+            return
+        for tp, (offset, *_) in body.offsets.items():
+            if offset < state.commits.get(f"{body.group} {tp}", -1):
+                state.losses.append(Lost(event.wall, tp, "zombie"))
+
     def _sent(self, state: Processing, event: Stamped, body: SendInvoke) -> None:
         group = state.group_of.get(event.node)
         if group is None or not isinstance(body.copy_of, str):
@@ -263,7 +292,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             return
         place = places.pop(0) if len(places) > 1 else places[0]
         parent = Parent(f"{group} {place[0]}", place[1], body.copy_of)
-        sent = Sent(state.id_of[event.node], event.wall, witness(event))
+        sent = Sent(state.id_of[event.node], event.wall, witness(event), body.tp)
         _remember(state.parents, body.uid, (parent, sent))
         inputs = state.inputs.setdefault(parent.name, Inputs())
         _remember(inputs.given, (parent.offset, parent.uid), sent)
@@ -292,7 +321,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
                     f"{parent.uid} at {offset:,} of {tp} has two committed outputs for group {group}: {known.uid} at "
                     f"{known.offset:,} and {output.uid} at {output.offset:,} of {output.tp}"
                 )
-                found.extend(self._judged(state, parent, sentence, known.sent, body.tp, known.by, event))
+                found.extend(self._judged(state, parent, sentence, known.sent, known.by, event))
         return found
 
     def _reading(self, state: Processing, event: Stamped, body: PollReturn) -> Reading:
@@ -335,15 +364,15 @@ class ExactlyOnce(KeyedInvariant[Processing]):
                 if self._is_deleted(state, inputs, tp, offset, sent):
                     continue
                 sentence = f"{uid} at {offset:,} of {tp} has no committed output for group {group}, and later ones have"
-                found.extend(self._judged(state, Parent(name, offset, uid), sentence, sent, "", sent.by))
+                found.extend(self._judged(state, Parent(name, offset, uid), sentence, sent, sent.by))
         return found
 
     @staticmethod
     def _is_deleted(state: Processing, inputs: Inputs, tp: str, offset: int, sent: Sent) -> bool:
-        """Whether an input was deleted while its group had to process it again: its transaction was aborted, and the
-        group had not gone on to later inputs by then."""
+        """Whether an input was deleted before its group could process it again: its transaction was aborted, and the
+        group had not gone on to later inputs by then. It may have been deleted before its output was sent."""
         gone_us = next((each.at_us for each in state.deleted.get(tp, ()) if each.start > offset), -1)
-        if gone_us < sent.at_us:
+        if gone_us < 0:
             return False
         decided = _decided(state, sent)
         if decided is None:
@@ -353,7 +382,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         return not decision.commits and not any(aborted_us < at_us < gone_us for at_us in later)
 
     def _judged(
-        self, state: Processing, parent: Parent, sentence: str, sent: Sent, output: str, *by: Witness | Stamped
+        self, state: Processing, parent: Parent, sentence: str, sent: Sent, *by: Witness | Stamped
     ) -> Emissions:
         """Excused if a log may have lost since the (first) output was sent what says that it was processed: that of the
         input or the output, of the group's positions, or of the decisions on the transactions of its members; or if
@@ -361,7 +390,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         group, tp = parent.name.split(" ")
         members = [member for member, its in state.group_of.items() if its == group]
         homes = {state.homes.get(name, "") for name in (f"group {group}", *(state.id_of[each] for each in members))}
-        tps = {tp, output, *homes}
+        tps = {tp, sent.tp, *homes}
         rule = next((each.rule for each in state.losses if each.tp in tps and each.at_us >= sent.at_us), "")
         decided = _decided(state, sent)
         if not rule and decided is not None and decided[1].shared:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET, UnsetType
 
-from actors.trace.events import GrpCommit, LogStart, PartChange, Polled, PollReturn, SendInvoke
+from actors.trace.events import CommittedReturn, GrpCommit, LogStart, PartChange, Polled, PollReturn, SendInvoke
 from tests.unit.invariants.transactions.stage import STATE, TransactionTrace
 
 ORDERS, COPIES, POSITIONS = "orders-0", "copies-0", "__consumer_offsets-0"
@@ -107,12 +107,14 @@ def test_no_output() -> None:
         (False, 41, "at once", "violated"),
         (True, 42, "at once", "violated"),
         (False, 42, "after later inputs", "violated"),
-        (False, 42, "before", "violated"),
+        (False, 42, "before", "held"),
+        (True, 42, "before", "violated"),
     ],
 )
 def test_an_input_that_was_deleted(commits: bool, start: int, how: str, status: str) -> None:
-    """Shows that an input needs no output if it was deleted after its transaction was aborted, and before the group
-    went on; not if the transaction was committed, and not if the group left it out first."""
+    """Shows that an input needs no output if its transaction was aborted, and it was deleted before the group went on,
+    even while it was on its way to the member; not if the transaction was committed, and not if the group left it out
+    first."""
     trace = Copier()
     trace.processed(40, "p:0", "app-1:0")
     trace.decides(True)
@@ -260,3 +262,35 @@ def test_an_end_that_was_asked_for_a_former_transaction(
         trace.decides(commits, version=version)
     trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
     assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(
+    ("broker", "told", "status"),
+    [("broker-2", 40, "excused"), ("broker-1", 40, "violated"), ("broker-2", 42, "violated")],
+)
+def test_positions_of_a_replaced_coordinator(broker: str, told: int, status: str) -> None:
+    """Shows that a second output is excused where a coordinator that was replaced gave the member a position from
+    before the last commit of its group; not by the one that leads, and not where the position was the last one."""
+    trace = three()
+    trace.emit("broker-1", GrpCommit(ORDERS, "copier", POSITIONS, 1, "app-1", 0, 42))
+    trace.emit("controller-1", PartChange(POSITIONS, 9, 1, 1, 3, 3, [1], [1, 2, 3], "fence"))
+    trace.req = f"app-1>{broker}:coordinator:0.0#7"
+    trace.emit("app-1", CommittedReturn("op", "ok", 0, "copier", [ORDERS], {ORDERS: (told, 0, -1)}))
+    trace.req = ""
+    trace.processed(41, "p:1", "app-1:9")
+    trace.polled("consumer-1", COPIES, 10, "app-1:9")
+    assert trace.result("T15").status == status
+
+
+def test_a_marker_of_a_former_transaction_hides_an_output() -> None:
+    """Shows that a missing output is excused where such a marker ended its transaction in the partition of outputs."""
+    trace = Copier()
+    before = trace.counted(True, 3)
+    trace.state("CompleteCommit", "Ongoing", version=1)
+    for number in range(3):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+    trace.cause = before
+    trace.write(marker="abort", epoch=3, tp=COPIES)
+    trace.cause = ""
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").excused == {"marker-of-former": 1}
