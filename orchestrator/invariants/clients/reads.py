@@ -115,7 +115,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return NOTHING
         state.tested += 1
         left_out = _left_out(mirror.transactions, frontier.position, body.new, frontier.isolation)
-        if left_out < 0:
+        if left_out < 0 or left_out >= mirror.committed.end:
             return NOTHING
         sentence = (
             f"{event.node} begins at {body.new:,} of {state.key}, of which group {group} had been given records up to "

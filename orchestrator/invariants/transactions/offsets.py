@@ -84,11 +84,15 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
 
     def _appended(self, state: Positions, event: Stamped, body: GrpCommit) -> None:
         entry = [body.offset, body.leader_epoch, body.metadata_epoch] if body.offset >= 0 else NO_ENTRY
-        known = state.records.setdefault(_name(body.group, body.tp), [])
-        while known and known[-1].log_offset >= body.log_offset:
-            known.pop()  # they went with a former leader
+        # What former leaders had there is gone; what a former leader appends takes nothing from later ones.
+        known = [
+            each
+            for each in state.records.get(_name(body.group, body.tp), ())
+            if each.log_offset < body.log_offset or each.leader_epoch > body.coordinator_epoch
+        ]
         known.append(Record(body.log_offset, body.coordinator_epoch, body.producer_id, list(entry), witness(event)))
-        del known[:-REMEMBERED]
+        known.sort(key=lambda each: each.log_offset)
+        state.records[_name(body.group, body.tp)] = known[-REMEMBERED:]
 
     def _told(
         self,

@@ -148,6 +148,13 @@ def test_a_position_before_a_committed_transaction() -> None:
     assert told(in_transaction("commit", committed=False), 25) == ""
 
 
+def test_what_a_former_coordinator_appends_takes_nothing_away() -> None:
+    """Shows that a coordinator which does not know that it was replaced changes nothing in the log of its successor."""
+    trace = in_transaction("commit")
+    trace.emit("broker-2", GrpCommit(TP, GROUP, OFFSETS, -1, "m", 1, 7, 0, -1, 0, 1))
+    assert told(trace, 25).endswith("where a transaction is committed that has 40, at 1")
+
+
 def test_who_asks_for_what_is_stable() -> None:
     """Shows that RequireStable is told nothing while a transaction is open."""
     assert "with RequireStable, while a transaction was open" in told(in_transaction(), 25, stable=True)
