@@ -46,6 +46,21 @@ def test_a_truncation_that_goes_too_far() -> None:
     )
 
 
+@pytest.mark.parametrize(("to", "violated"), [(2, False), (1, True)])
+def test_a_truncation_below_where_the_leader_has_records(to: int, violated: bool) -> None:
+    """Shows that what was committed counts where the leader began behind a copy and has nothing of it itself."""
+    trace = diverged()
+    trace.append("broker-2", "z", epoch=1)
+    trace.high_watermark("broker-2", 4, epoch=1, counted=(2,))
+    trace.emit("broker-3", LogLocalStart(TP, 4, "remote", 0, 4, 1, None, {"0": 0, "1": 2}))
+    trace.logs[TP, "broker-3"] = [(4, 0)]
+    trace.lead(3, 2)
+    trace.assume(1, 2, leader=3)
+    trace.truncate("broker-1", to, epoch=2)
+    found = [each for each in trace.result("P12").violations if "although it shared" in each.sentence]
+    assert bool(found) == violated
+
+
 def test_an_append_off_the_lineage() -> None:
     """Shows that a batch on top of an end where the leader's log differs violates P12."""
     trace = diverged()
