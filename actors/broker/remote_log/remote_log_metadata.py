@@ -27,8 +27,9 @@ from actors.node.errors import KafkaError, traits
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
 from actors.node.messages import Api
 from actors.node.network_client import Ended
+from actors.node.often import TOLD, Often
 from actors.node.spec import node_name, topic_partition
-from actors.trace.events import TierSegment
+from actors.trace.events import RpcQuiet, TierSegment
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from krift.v1.produce import ProduceRequest, ProduceResponse
@@ -83,7 +84,8 @@ class Publication(msgspec.Struct):
 
 class RemoteLogMetadataManager(msgspec.Struct):
     """sources: by partition of the topic. sessions: leader -> the fetch session with it; fetching, producing: leaders
-    with a request of the consumer, or of the producer, in flight. life: names this incarnation. What was consumed is
+    with a request of the consumer, or of the producer, in flight. limits: leader -> partition -> high watermark that it
+    told last. beyond: Fetches above these. life: names this incarnation. What was consumed is
     ``readers.segments``."""
 
     life: str = ""
@@ -95,6 +97,8 @@ class RemoteLogMetadataManager(msgspec.Struct):
     events: int = 0
     paused: bool = False
     asked: bool = False
+    limits: dict[int, dict[int, int]] = {}
+    beyond: Often = msgspec.field(default_factory=Often)
 
     # ---- questions ---------------------------------------------------------------------------------------
 
@@ -326,7 +330,9 @@ class RemoteLogMetadataManager(msgspec.Struct):
         if answers is None:
             self._pause(turn)
             return
+        told = self.limits.setdefault(leader, {})
         for _, data in answers:
+            told[data.partition_index] = -1 if data.error_code else data.high_watermark
             source = self.sources.get(data.partition_index)
             if source is None:
                 continue
@@ -336,6 +342,17 @@ class RemoteLogMetadataManager(msgspec.Struct):
                 self._pause(turn)
             else:
                 self._consume(turn, source, data)
+        if not any(data.records for _, data in answers):
+            self._note_beyond(turn, told)
+
+    def _note_beyond(self, turn: Turn, told: dict[int, int]) -> None:
+        """Nothing came of a Fetch: maybe since it is beyond what a new leader knows to be committed, which answers it
+        at once, like that of any consumer."""
+        for number, source in self.sources.items():
+            if source.offset > told.get(number, -1) >= 0:
+                if self.beyond.count(turn.step.now_ms):
+                    turn.step.record(RpcQuiet(TOLD, topic_partition(TOPIC, number)))
+                return
 
     def _consume(self, turn: Turn, source: Source, data: FetchResponse.PartitionData) -> None:
         if source.end < 0:

@@ -28,6 +28,7 @@ from actors.trace.events import (
     Rpc,
     RpcQuiet,
     Stamped,
+    TierSegment,
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
@@ -287,7 +288,7 @@ class CallsEnd(KeyedInvariant[Calls]):
 ROUTINE = frozenset({"Metadata", "ApiVersions", "FindCoordinator"})
 """APIs whose success by itself leads nowhere."""
 
-USEFUL = (LogAppend, *OP_RETURNS, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos)
+USEFUL = (LogAppend, *OP_RETURNS, PartAssume, PartChange, BrokerReg, QRole, QVote, MetaImage, ConsPos, TierSegment)
 """Events that show that a node got somewhere (an operation only when it succeeds)."""
 
 
