@@ -179,8 +179,6 @@ class Chronicle:
         self._left: dict[tuple[str, int], Line] = {}
         """Partition and broker -> the last line that tells how this broker left its ISR."""
         self._cut_most = 0
-        self._written: set[str] = set()
-        """Partitions to which something was appended."""
         self._registered: dict[int, BrokerReg] = {}
         self._asked: dict[str, Line] = {}
         self._recent: dict[tuple[str, str], Line] = {}
@@ -437,14 +435,13 @@ class Chronicle:
     def assumed(self, event: Stamped, body: PartAssume) -> None:
         """A leader whose high watermark is behind, or that has nothing of what its partition had."""
         empty = body.log_end == 0
-        if empty and body.tp not in self._written:
+        if empty and not self._commits.has_had(body.tp):
             return
         if text := takes_up(event.node, body):
             self.note(event, text, TURN if empty else CHANGE).keys.add(body.tp)
 
     def appended(self, event: Stamped, body: LogAppend) -> None:
         """A partition that has had something."""
-        self._written.add(body.tp)
         self._commits.appended(event.node, body)
 
     def cut(self, event: Stamped, body: LogTrunc) -> None:

@@ -22,6 +22,10 @@ class Commits:
         """A replica has more records."""
         self._epochs[node, body.tp] = body.batch_epoch
 
+    def has_had(self, tp: str) -> bool:
+        """Whether some replica of a partition has had a record."""
+        return any(each == tp for _, each in self._epochs)
+
     def moved(self, body: LogHw) -> None:
         """A leader committed records, or a follower heard of that."""
         if body.role == "leader":
