@@ -468,13 +468,13 @@ def on_leadership(turn: Turn, partition: Partition) -> None:
 
 def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.PartitionData) -> bool:
     """Append what the leader sent and take over its high watermark, capped by the own log end, which may go down, and
-    its log start, which may not."""
+    its log start, which may not; whether something was appended, or the high watermark moved in any of it."""
     log = partition.log
+    was = log.high_watermark
     log.take_prefix_hash(turn.step, turn.files, data.prefix_hash)
     if log.start_offset < data.log_start_offset == log.end_offset:
         log.begin_behind_all(turn.step, turn.files, data.prefix_hash, partition.leader_epoch)
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
-    was = log.high_watermark
     new = log.bounded_high_watermark(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
     if "follower-keeps-log-start" not in turn.step.defects:
