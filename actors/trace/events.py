@@ -149,6 +149,7 @@ from actors.trace.transaction_events import (
     TxnLoaded as TxnLoaded,
     TxnMarkers as TxnMarkers,
     TxnState as TxnState,
+    TxnTakenBack as TxnTakenBack,
     TxnVerify as TxnVerify,
 )
 

@@ -47,6 +47,21 @@ class TxnState(TraceEvent, frozen=True, tag="txn.state"):
     start_ms: int = -1
 
 
+class TxnTakenBack(TraceEvent, frozen=True, tag="txn.taken-back"):
+    """A coordinator stopped waiting until the record at ``log_offset``, by which a transactional id was to become
+    ``state`` with this producer id and epoch, was committed. The id stays in the state that it had, while the record
+    stays in the log. ``error``: why the coordinator stopped."""
+
+    tp: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: TransactionStateName
+    coordinator_epoch: int
+    log_offset: int
+    error: int
+
+
 class TxnLoaded(TraceEvent, frozen=True, array_like=True):
     """A transactional id as a coordinator has read it."""
 
@@ -112,4 +127,4 @@ class TxnVerify(TraceEvent, frozen=True, tag="txn.verify"):
     error: int
 
 
-TransactionEvent = TxnState | TxnLoad | TxnMarkers | TxnGuard | TxnVerify
+TransactionEvent = TxnState | TxnTakenBack | TxnLoad | TxnMarkers | TxnGuard | TxnVerify

@@ -53,6 +53,7 @@ BECAUSE = {
     "silent-nodes": "several nodes did not answer",
     "stale-leader": "a former leader answered",
     "static": "a static member did not rejoin in time",
+    "taken-back": "the write of the earlier step had timed out",
     "topic-forgotten": "an answer lacked the topic",
     "unclean-election": "an unclean election gave up records",
     "unclean-enabled": "unclean elections are on",

@@ -24,6 +24,7 @@ from actors.trace.events import (
     TxnLoad,
     TxnMarkers,
     TxnState,
+    TxnTakenBack,
     TxnVerify,
 )
 from chaos.words import some
@@ -139,6 +140,13 @@ def _transactions_loaded(body: TxnLoad) -> str:
     )
 
 
+def _taken_back(body: TxnTakenBack) -> str:
+    return (
+        f"takes {body.state} of {body.transactional_id} ({_producer(body)}) back: its record at offset "
+        f"{body.log_offset:,} of {body.tp} was not committed ({error_name(body.error)})"
+    )
+
+
 def _markers(body: TxnMarkers) -> str:
     kind = f"{'COMMIT' if body.commit else 'ABORT'} marker of {body.transactional_id} ({_producer(body)})"
     tps = listed(body.partitions)
@@ -194,6 +202,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     CommitReturn: _commit_returned,
     CommittedReturn: lambda body: f"gets the positions of group {body.group}: {_offsets(body.offsets) or 'none'}",
     TxnState: _state,
+    TxnTakenBack: _taken_back,
     TxnLoad: _transactions_loaded,
     TxnMarkers: _markers,
     TxnGuard: _guarded,

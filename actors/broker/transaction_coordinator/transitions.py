@@ -13,7 +13,7 @@ from actors.broker.transaction_coordinator.transaction_metadata import Transacti
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.purgatory import PREFIX
-from actors.trace.events import TxnState
+from actors.trace.events import TxnState, TxnTakenBack
 
 ALL = -1
 """The acks of the transaction log."""
@@ -43,13 +43,29 @@ class DelayedTransition(DelayedWrite):
         mine = shard is not None and shard.epoch == self.coordinator_epoch
         if error:
             if metadata is not None and mine and not self.retries(error):
-                metadata.pending = None
+                self._take_back(context, metadata)
             self.finish(context, error)
         elif shard is None or metadata is None or not mine:
             self.finish(context, unknown or KafkaError.NOT_COORDINATOR)
         else:
             become(context, shard, metadata, self.transit, self.log_offset)
             self.finish(context, KafkaError.NONE)
+
+    def _take_back(self, context: Turn, metadata: TransactionMetadata) -> None:
+        metadata.pending = None
+        if self.log_offset >= 0:
+            context.step.record(
+                TxnTakenBack(
+                    self.tp,
+                    self.transactional_id,
+                    self.transit.producer_id,
+                    self.transit.producer_epoch,
+                    self.transit.state,
+                    self.coordinator_epoch,
+                    self.log_offset,
+                    self.error,
+                )
+            )
 
     def retries(self, error: KafkaError) -> bool:
         """Whether the same is written again after this error, so that it stays pending."""

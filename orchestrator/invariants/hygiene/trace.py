@@ -125,7 +125,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "meta.image"),
         *("tier.seg", "log.roll", "log.local-start", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
         *("records.delete", "grp.gen", "grp.commit", "grp.load", "grp.fetch"),
-        *("txn.state", "txn.load", "txn.markers", "txn.verify"),
+        *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify"),
     ),
     "remote-store": (*_EVERYWHERE, "store.rule", "store.object"),
     "producer": _CLIENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.transaction_coordinator.transaction_state import PREVIOUS
-from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState
+from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState, TxnTakenBack
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -17,8 +17,8 @@ MAX_EPOCH = 0x7FFF
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """What a record of the transaction log has made of a transactional id. ``offset``: of the record;
-    ``coordinator_epoch``: of who told of it."""
+    """What a record of the transaction log has made of a transactional id. ``offset``: of the record, or ``loaded``: of
+    the last one that a coordinator has read; ``coordinator_epoch``: of who told of it."""
 
     state: str
     producer_id: int
@@ -27,14 +27,41 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     offset: int
     coordinator_epoch: int
     by: Witness
+    loaded: bool = False
 
 
 class Ids(State):
     """``steps``: transactional id -> the newest step that is known. ``doubtful``: ids of which an unclean election may
-    have taken that."""
+    have taken that. ``taken_back``: transactional id -> steps that a coordinator took back, after the newest one that
+    is known to be committed; their records stay in the log."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
+    taken_back: dict[str, list[TxnTakenBack]] = {}
+
+    def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
+        """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
+        return known.loaded and any(
+            (each.state, each.producer_id, each.producer_epoch)
+            == (known.state, known.producer_id, known.producer_epoch)
+            and each.log_offset <= known.offset
+            for each in self.taken_back.get(transactional_id, ())
+        )
+
+    def commit(self, transactional_id: str, offset: int) -> None:
+        """A step is committed: no record before it matters any longer."""
+        if transactional_id in self.taken_back:
+            left = [each for each in self.taken_back[transactional_id] if each.log_offset > offset]
+            if left:
+                self.taken_back[transactional_id] = left
+            else:
+                del self.taken_back[transactional_id]
+
+
+TAKEN_BACK = (
+    "A coordinator could not commit the record of the step in time, and took the step back. The record stayed in the "
+    "log, from which another coordinator read it before it was committed. Kafka's coordinators do the same."
+)
 
 
 def _said(state: str, producer_id: int, epoch: int) -> str:
@@ -55,8 +82,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     tested_when = "a coordinator changes the state of a transactional id whose earlier state is known, or loads it"
     route = PARTITION
     of_transactions = True
-    types = (TxnState, TxnLoad, PartChange)
-    exemptions = {"unclean-election": UNCLEAN}
+    types = (TxnState, TxnTakenBack, TxnLoad, PartChange)
+    exemptions = {"unclean-election": UNCLEAN, "taken-back": TAKEN_BACK}
     unseen = (
         "ids that a coordinator does not find in its log: an expired id is legitimately absent",
         "steps whose coordinator crashed before it recorded them, except the last one before a load",
@@ -74,6 +101,10 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         if type(body) is PartChange:
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
+            return NOTHING
+        if type(body) is TxnTakenBack:
+            if body.tp == state.key:
+                state.taken_back.setdefault(body.transactional_id, []).append(body)
             return NOTHING
         assert type(body) is TxnLoad
         if body.tp != state.key or not body.loaded:
@@ -103,10 +134,11 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         why = _wrong(known, new, body.client_version)
         if not why and body.from_state != known.state:
             why = f"took it from {body.from_state}"
-        if not why:
-            state.doubtful.discard(body.transactional_id)
-            return NOTHING
-        return self._violation(state, event, body.transactional_id, known, new, why)
+        if why:
+            return self._violation(state, event, body.transactional_id, known, new, why)
+        state.doubtful.discard(body.transactional_id)
+        state.commit(body.transactional_id, body.log_offset)
+        return NOTHING
 
     def _loaded(
         self, state: Ids, event: Stamped, log: tuple[int, int], transactional_id: str, found: TxnLoaded
@@ -118,7 +150,9 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         if known is not None and known.offset >= end and transactional_id not in state.doubtful:
             return NOTHING  # who read it had not the end of the log, and does not coordinate by now
         partitions = tuple(sorted(found.partitions))
-        new = Step(found.state, found.producer_id, found.producer_epoch, partitions, end - 1, epoch, witness(event))
+        new = Step(
+            found.state, found.producer_id, found.producer_epoch, partitions, end - 1, epoch, witness(event), True
+        )
         state.steps[transactional_id] = new
         if known is None:
             return NOTHING
@@ -141,6 +175,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         if transactional_id in state.doubtful:
             state.doubtful.discard(transactional_id)
             return self.excused("unclean-election", state.key, sentence, known.by, event)
+        if state.found_what_was_taken_back(transactional_id, known):
+            return self.excused("taken-back", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
 

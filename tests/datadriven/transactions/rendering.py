@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors.node.errors import error_name
 from actors.node.messages import AnyRequest, AnyResponse
-from actors.trace.events import LogAppend, TraceEvent, TxnLoad, TxnMarkers, TxnState, TxnVerify
+from actors.trace.events import LogAppend, TraceEvent, TxnLoad, TxnMarkers, TxnState, TxnTakenBack, TxnVerify
 from krift.v1.transactions import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
@@ -42,6 +42,11 @@ def describe_event(event: TraceEvent) -> str | None:
             return (
                 f"* {event.transactional_id} {event.from_state} -> {event.to_state} {producer} {event.partitions}"
                 f" TV{event.client_version} coordinator@{event.coordinator_epoch} at {event.log_offset}"
+            )
+        case TxnTakenBack():
+            return (
+                f"* {event.transactional_id} {event.state} {event.producer_id}/{event.producer_epoch} taken back: "
+                f"{error_name(event.error)} at {event.log_offset}"
             )
         case TxnLoad() if event.loaded:
             known = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import CtlFault, ReplyPartition, Rpc, RunEnd, Tick
+from actors.trace.events import EVENT_TYPES, CtlFault, ReplyPartition, Rpc, RunEnd, RunRepeat, Tick
+from orchestrator.invariants.hygiene.trace import RECORDED_BY
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 # ---- X3 --------------------------------------------------------------------------------------------------------
@@ -78,6 +79,12 @@ def whole() -> TraceBuilder:
     trace.emit("broker-2", Tick())
     trace.cause = ""
     return trace
+
+
+def test_each_event_has_its_recorder() -> None:
+    """Shows that a gap in a node's trace clouds what is judged by any event that such a node may record."""
+    recorded = {name for names in RECORDED_BY.values() for name in names}
+    assert set(EVENT_TYPES) - recorded == {RunRepeat.__struct_config__.tag}  # written once the run is over
 
 
 def test_a_whole_trace() -> None:

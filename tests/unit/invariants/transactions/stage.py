@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
+from actors.node.errors import KafkaError
 from actors.node.spec import node_name
 from actors.trace.events import (
     BeginInvoke,
@@ -18,6 +19,7 @@ from actors.trace.events import (
     TxnLoaded,
     TxnMarkers,
     TxnState,
+    TxnTakenBack,
 )
 from actors.trace.transaction_events import TransactionStateName
 from tests.unit.invariants.trace_builder import TP, TraceBuilder, hash_of
@@ -103,6 +105,12 @@ class TransactionTrace(TraceBuilder):
         """All its partitions know."""
         kind: Literal["Commit", "Abort"] = "Commit" if commits else "Abort"
         return self.state(f"Prepare{kind}", f"Complete{kind}", epoch, (), **how)  # type: ignore[arg-type]
+
+    def takes_back(self, state: TransactionStateName, epoch: int = 4) -> str:
+        """The coordinator could not commit a record, the next one in its log, in time."""
+        self.record += 1
+        error = int(KafkaError.REQUEST_TIMED_OUT)
+        return self.emit("broker-1", TxnTakenBack(STATE, APP, PRODUCER, epoch, state, 0, self.record, error))
 
     def counted(
         self,

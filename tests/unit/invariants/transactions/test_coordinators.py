@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.trace.events import CtlPhase, NodeDown
+from actors.trace.transaction_events import TransactionStateName
 from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
@@ -34,6 +35,28 @@ def test_a_decision_that_is_changed() -> None:
         "broker-2 has app-1 in PrepareAbort (producer id 7, epoch 4) after PrepareCommit (producer id 7, epoch 4): "
         "that state does not follow"
     )
+
+
+@pytest.mark.parametrize(("taken_back", "status"), [("PrepareCommit", "excused"), ("PrepareAbort", "violated")])
+def test_a_decision_that_was_taken_back(taken_back: TransactionStateName, status: str) -> None:
+    """Shows that a decision may change whose record timed out, and was read by another coordinator before it was
+    committed. What else was taken back excuses nothing."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.takes_back(taken_back)
+    trace.loads("PrepareCommit", 4, 2)
+    trace.loads("PrepareAbort", 4, 3, node="broker-1", coordinator_epoch=2)
+    assert trace.result("T11").status == status
+
+
+def test_a_decision_that_was_committed_after_it_was_taken_back() -> None:
+    """Shows that a coordinator may not change a committed decision, even if it took an earlier one back."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.takes_back("PrepareCommit")
+    trace.decides(True)
+    trace.loads("PrepareAbort", 4, 3)
+    assert trace.result("T11").status == "violated"
 
 
 def test_who_read_the_log_too_early() -> None:
