@@ -41,8 +41,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
-    run; away: that left of themselves -> member id that each had. owned: client -> what it has. ids: client -> its
-    newest member id. forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it
+    run; away: whose consumers were closed. owned: client -> what it has. ids: client -> its newest member id. forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it
     has loaded the one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a
     newer one. disconnected: members that lost a connection to a broker since they were last assigned something. fenced:
     those that got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the
@@ -51,7 +50,7 @@ class Gathering(WindowState):
     expected: list[str] = []
     partitions: list[str] = []
     running: set[str] = set()
-    away: dict[str, str] = {}
+    away: set[str] = set()
     ids: dict[str, str] = {}
     owned: dict[str, list[str]] = {}
     forgotten: dict[str, str] = {}
@@ -135,10 +134,10 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         if kind is NodeUp or kind is NodeDown:
             if event.node not in state.expected:
                 return NOTHING
-            for each in (state.owned, state.away, state.forgotten):
-                each.pop(event.node, None)
-            state.disconnected.discard(event.node)
-            state.fenced.discard(event.node)
+            state.owned.pop(event.node, None)
+            state.forgotten.pop(event.node, None)
+            for each in (state.away, state.disconnected, state.fenced):
+                each.discard(event.node)
             if kind is NodeUp:
                 state.running.add(event.node)
             else:
@@ -177,7 +176,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             state.owned[event.node] = list(body.owned)
             if body.reason == "leave":
                 self.void(state, STABLE)
-                state.away[event.node] = state.ids.get(event.node, "")
+                state.away.add(event.node)
             elif body.reason == "join":
                 self._back(state, event.node)
             elif body.reason == "assign":
@@ -198,7 +197,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
     def _told(
         self, state: Gathering, event: Stamped, epoch: int, now: tuple[str, int], members: dict[str, str]
     ) -> None:
-        """The word of a coordinator. A member under the id with which it left is only not given up yet."""
+        """The word of a coordinator. A member that is away is only not given up yet, under whatever id: the coordinator
+        may not have said before that it took it up. A consumer that is made anew says so itself."""
         if state.seen is not None and epoch < state.seen.coordinator_epoch:
             for member, client in members.items():
                 if _is_static(member, client) and member != state.ids.get(client, member):
@@ -211,14 +211,12 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
                 del state.forgotten[client]
             elif former != member and _is_static(member, client) and client in state.disconnected:
                 state.forgotten[client] = former
-            if state.away.get(client, member) != member:
-                self._back(state, client)
             state.ids[client] = member
 
     def _back(self, state: Gathering, client: str) -> None:
         """Who comes and goes of itself has the others begin anew."""
         if client in state.away:
-            del state.away[client]
+            state.away.discard(client)
             self.void(state, STABLE)
 
     def _judge(self, state: Gathering, event: Stamped) -> Emissions:
