@@ -69,6 +69,7 @@ from actors.trace.controller_events import (
 )
 from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition, TraceEvent as TraceEvent
 from actors.trace.group_events import (
+    MEMBERS_LEFT as MEMBERS_LEFT,
     NO_ENTRY as NO_ENTRY,
     ConsOwn as ConsOwn,
     Entry as Entry,

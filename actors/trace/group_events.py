@@ -19,6 +19,10 @@ GroupState = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stab
 """As Kafka's classic groups have them (``ClassicGroupState``)."""
 
 
+MEMBERS_LEFT = "explicit LeaveGroup request for"
+"""How the reason of a ``GrpGen`` begins where members asked to leave, in Kafka's words."""
+
+
 class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     """A coordinator moved a group into a state. ``tp``: the offsets partition. ``leader``: member id of who assigns, ""
     none. ``protocol``: name of the assignor chosen, "" none yet. ``members``: member id -> client id.

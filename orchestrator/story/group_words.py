@@ -7,6 +7,7 @@ from typing import Any
 
 from actors.node.errors import error_name
 from actors.trace.events import (
+    MEMBERS_LEFT,
     CommitInvoke,
     CommitReturn,
     CommittedReturn,
@@ -41,7 +42,7 @@ def removal(reason: str) -> str:
     """Why members are in a group no longer, by Kafka's reason for its rebalance; "" if they have left."""
     if reason.startswith("removing member"):
         return "no heartbeat came from it in time"
-    if reason.startswith("explicit LeaveGroup"):
+    if reason.startswith(MEMBERS_LEFT):
         return ""
     return "it did not join again in time"
 

@@ -16,6 +16,7 @@ from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.writes import answer_when_committed
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.trace.events import MEMBERS_LEFT
 from krift.v1.groups import (
     HeartbeatRequest,
     HeartbeatResponse,
@@ -102,7 +103,7 @@ def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupRe
             )
         )
     if group is not None and gone and "leave-unheard" not in turn.step.defects:
-        reason = f"explicit LeaveGroup request for ({', '.join(gone)}) members"
+        reason = f"{MEMBERS_LEFT} ({', '.join(gone)}) members"
         if group.state in (STABLE, COMPLETING_REBALANCE):
             maybe_prepare_rebalance_or_complete_join(turn, shard, group, reason)
         elif group.state == PREPARING_REBALANCE:

@@ -8,6 +8,7 @@ import msgspec
 
 from actors.node.errors import KafkaError
 from actors.trace.events import (
+    MEMBERS_LEFT,
     ConsOwn,
     CtlFault,
     CtlPhase,
@@ -41,11 +42,12 @@ class Seen(msgspec.Struct, frozen=True):
 
 class Gathering(WindowState):
     """expected: clients that are to be members, and partitions, all that are to be owned. running: those of them that
-    run; away: whose consumers were closed. owned: client -> what it has. ids: client -> its newest member id. forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it
-    has loaded the one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a
-    newer one. disconnected: members that lost a connection to a broker since they were last assigned something. fenced:
-    those that got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the
-    newest coordinator's word."""
+    run; away: whose consumers were closed. owned: client -> what it has. ids: client -> its newest member id.
+    forgotten: static members -> the id of theirs of which the coordinator in office knows nothing: it has loaded the
+    one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a newer one.
+    disconnected: members that lost a connection to a broker since they were last assigned something. fenced: those that
+    got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
+    coordinator's word."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -114,6 +116,10 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         "a group with a member outside the core: the group may wait for it",
         "a group without any event",
         "partitions that are added to a topic while it is read",
+        (
+            "a group that is not stable for long because its applications do not poll: the bound begins anew each time "
+            "that a member asks to leave"
+        ),
     )
 
     @property
@@ -184,6 +190,8 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
                 state.disconnected.discard(event.node)
                 state.fenced.discard(event.node)
         elif type(body) is GrpGen:
+            if self._left(state, body):
+                self.void(state, STABLE)
             self._told(state, event, body.coordinator_epoch, (body.state, body.generation), body.members)
         elif body.loaded and state.key in body.groups:
             # It goes on with what its log has, and moves the group into no other state for that.
@@ -193,6 +201,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
                     state.forgotten[client] = newest
             self._told(state, event, body.coordinator_epoch, body.groups[state.key], body.members.get(state.key, {}))
         return self._judge(state, event)
+
+    def _left(self, state: Gathering, body: GrpGen) -> bool:
+        """Whether members asked to leave whose consumers are not closed: their applications have not polled for
+        max.poll.interval.ms. No group gets together while its members do that by turns."""
+        if state.seen is None or body.coordinator_epoch < state.seen.coordinator_epoch:
+            return False
+        gone = [each for each in state.seen.clients if each not in body.members.values()]
+        return body.reason.startswith(MEMBERS_LEFT) and any(each not in state.away for each in gone)
 
     def _told(
         self, state: Gathering, event: Stamped, epoch: int, now: tuple[str, int], members: dict[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConsPos, CtlPhase, ErrorSeen, GrpGen, PartChange
+from actors.trace.events import MEMBERS_LEFT, ConsPos, CtlPhase, ErrorSeen, GrpGen, PartChange
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
@@ -115,6 +115,34 @@ def test_the_others_go_on_without_who_left() -> None:
         trace.wall += 2_000_000
         trace.emit("driver", CtlPhase("running"))
         assert trace.result("L11").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("reason", "violated"), [(f"{MEMBERS_LEFT} (m2) members", 0), ("removing member m2 on heartbeat expiration", 1)]
+)
+def test_members_whose_applications_do_not_poll(reason: str, violated: int) -> None:
+    """Shows that the bound begins anew with each member that asks to leave as its application does not poll, and with
+    none that its coordinator gives up."""
+    trace = begun()
+    settles(trace)
+    for each in range(3):
+        one = GrpGen(OFFSETS, GROUP, "PreparingRebalance", 2 + each, 0, members={"m1": ONE}, reason=reason)
+        trace.emit("broker-1", one)
+        trace.gen("PreparingRebalance", 2 + each)
+        trace.wall += BOUND_US // 2
+    trace.emit("driver", CtlPhase("running"))
+    assert trace.result("L11").violated == violated
+
+
+def test_a_member_that_asks_to_leave_once() -> None:
+    """Shows that a group is still expected to get together after that."""
+    trace = begun()
+    settles(trace)
+    reason = f"{MEMBERS_LEFT} (m2) members"
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "PreparingRebalance", 2, 0, members={"m1": ONE}, reason=reason))
+    trace.gen("PreparingRebalance", 2)
+    later(trace)
+    assert trace.result("L11").violated == 1
 
 
 @pytest.mark.parametrize("member", ["m2", "m3"])
