@@ -99,10 +99,12 @@ class Acknowledged(msgspec.Struct, frozen=True, gc=False):
 
 
 class Register(msgspec.Struct):
-    """One partition's. appended: as coordinators did, in the order of the trace. floor: the newest commit that is
-    acknowledged so far, but for ``fresh``, which no operation has come after yet."""
+    """One partition's. appended: as coordinators did, in the order of the trace; forgotten: the newest commit that is
+    remembered no more. floor: the newest commit that is acknowledged so far, but for ``fresh``, which no operation has
+    come after yet."""
 
     appended: list[Commit] = []
+    forgotten: Commit | None = None
     floor: Acknowledged | None = None
     fresh: list[Acknowledged] = []
 
@@ -110,7 +112,14 @@ class Register(msgspec.Struct):
         """A coordinator did."""
         self.appended.append(commit)
         if len(self.appended) > REMEMBERED:
-            del self.appended[0]
+            oldest = self.appended.pop(0)
+            if self.forgotten is None or oldest.after(self.forgotten):
+                self.forgotten = oldest
+
+    def is_known_since(self, floor: Acknowledged | None) -> bool:
+        """Whether all commits are remembered that came after an acknowledged one; None: after the beginning."""
+        forgotten = self.forgotten
+        return forgotten is None or (floor is not None and not forgotten.after(floor.commit))
 
     def newest_before(self, now_us: int) -> Acknowledged | None:
         """What is acknowledged for certain before an operation that begins now; for all later ones, too."""
@@ -235,7 +244,11 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     }
     unseen = (
         "Commits for another topic of that name, if the answer is empty: they are hidden by its id, not by its name.",
-        f"Acknowledgements, and look-ups of unacknowledged commits, from more than {REMEMBERED} commits ago.",
+        f"Acknowledgements from more than {REMEMBERED} commits ago.",
+        (
+            f"Look-ups after more than {REMEMBERED} commits of which none is acknowledged: if their transactions were "
+            "aborted, one that is remembered no more is still stored."
+        ),
         "An acknowledgement before the commit is on all in-sync replicas, unless the commit is lost afterwards.",
         "A coordinator that has loaded no state of the group: O7 judges that.",
     )
@@ -312,14 +325,17 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         carries = [answer.carried] if answer is not None else EVERY_WAY
         for tp, entry in body.offsets.items():
             floor = begun.floors.get(tp)
-            commits = state.register(tp).appended
-            state.tested += floor is not None or entry[0] >= 0
+            register = state.register(tp)
+            commits = register.appended
+            state.tested += (floor is not None or entry[0] >= 0) and register.is_known_since(floor)
             if floor is None and (entry == NO_ENTRY or any(each.is_told_as(entry, carries) for each in commits)):
                 continue
             if floor is not None and floor.commit.is_told_as(entry, carries):
                 continue
             later = [] if floor is None else [each for each in commits if each.after(floor.commit)]
             if any(each.is_told_as(entry, carries) for each in later):
+                continue
+            if not register.is_known_since(floor):
                 continue
             if floor is not None and entry == NO_ENTRY and self._of_another(state, event, tp, [floor.commit, *later]):
                 continue
@@ -342,7 +358,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
             floor = register.newest_before(event.wall - state.epsilon_us)
             if floor is None or (floor.commit.offsets_tp, body.loaded) != (body.tp, True):
                 continue
-            if floor.commit.coordinator_epoch >= body.coordinator_epoch:
+            if floor.commit.coordinator_epoch >= body.coordinator_epoch or not register.is_known_since(floor):
                 continue
             state.tested += 1
             entry = body.offsets.get(state.key, {}).get(tp, NO_ENTRY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.trace.events import GrpFetch
+from orchestrator.invariants.groups.commits import REMEMBERED
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP
 
@@ -130,6 +131,29 @@ def test_epochs_are_stored_with_the_offset() -> None:
     assert trace.result("O1").violated == 0
     trace.is_told(trace.looks_up(), entry(20, metadata_epoch=6))
     assert trace.result("O1").violated == 1
+
+
+@pytest.mark.parametrize(("later", "violated"), [(REMEMBERED - 1, 1), (REMEMBERED, 0)])
+def test_commits_that_are_remembered_no_more(later: int, violated: int) -> None:
+    """Shows that O1 does not judge a look-up, or a load, after more commits than it remembers: their transactions may
+    all have been aborted, and the one stored may be that before them. An acknowledgement is never forgotten."""
+    trace = GroupTrace()
+    trace.decides(10, 0)
+    for each in range(later):
+        trace.decides(20, 1 + each)
+    trace.is_told(trace.looks_up(), entry(10))
+    assert trace.result("O1").violated == 0
+    trace.is_told(trace.looks_up(), entry(99))
+    assert (trace.result("O1").violated, trace.result("O1").tested) == (violated, 2 * violated)
+    trace = GroupTrace()
+    trace.acks(10, 0)
+    for each in range(later + 1):
+        trace.decides(20, 1 + each)
+    trace.loads(9, entry(99), 1, 2, g=("Stable", 1))
+    assert trace.result("O1").violated == violated
+    trace.acks(30, later + 2)
+    trace.is_told(trace.looks_up(), entry(99))
+    assert trace.result("O1").violated == violated + 1
 
 
 def test_a_new_coordinator_loads_what_was_acknowledged() -> None:
