@@ -36,6 +36,7 @@ from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
 from chaos.nemesis.workload import (
     GROUP,
     client_names,
+    fit_batches,
     keepers_of,
     members_of,
     share_id,
@@ -84,6 +85,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     config = _config_for(config, timers, members, transactional_ids_of(workload))
     deletes = pick(stream(nemesis.name, seed, "retention"), nemesis.shape.retention) == "yes"
     config = _config_of_tiers(config, timers, brokers, tiered, deletes)
+    fit_batches(workload, config)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
         controllers,

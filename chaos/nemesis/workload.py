@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from actors.client.transactions.session import RESTART_MS
+from actors.config import setting
 from actors.node.messages import Api
 from chaos.nemesis.model import NOTHING, Acks, Isolation, Nemesis, Timers
 from chaos.nemesis.scene import Part, pick, stream
@@ -261,6 +262,16 @@ def _poll_again(processor: Part) -> None:
         least_us = lasts_us + RESTART_MS * 1000 + 3 * interval_us
         stay["lasts"] = format_duration(lasts_us)
         stay["every"] = format_duration(max(parse_duration_us(stay["every"]), least_us))
+
+
+def fit_batches(workload: list[Part], config: Part) -> None:
+    """Where segments are small, processors make no batch that is larger than one. Brokers refuse it for good, and the
+    processor reads the same records again: one that has to catch up would commit no transaction any more."""
+    segment, batch = setting(config, "log.segment.bytes"), setting({}, "batch.size")
+    for entry in workload:
+        client = entry.get("consumer", {})
+        if "copy-to" in client and segment < batch:
+            client["config"]["batch.size"] = segment
 
 
 def _poll_interval_ms(config: Part) -> int:

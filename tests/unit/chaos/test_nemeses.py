@@ -310,6 +310,21 @@ def test_processors_that_stay_in_transactions_are_in_their_group_most_of_the_tim
     assert staying
 
 
+def test_a_batch_of_a_processor_fits_into_a_segment() -> None:
+    """Shows that processors make smaller batches where segments are smaller than Kafka's batches, and that nothing else
+    is drawn for it: a batch that does not fit is refused again and again."""
+    nemesis, sizes = library.load("everything").nemesis, set()
+    for seed in range(1, 600):
+        drawn = draw(nemesis, seed)
+        segment = drawn["cluster"]["config"].get("log.segment.bytes")
+        for entry in drawn["workload"]:
+            ((_, client),) = entry.items()
+            size = client.get("config", {}).get("batch.size")
+            assert size == (segment if "copy-to" in client and segment in (1000, 3000) else None)
+            sizes.add(size)
+    assert sizes == {None, 1000, 3000}
+
+
 def test_nothing_of_a_nemesis_takes_what_clients_need() -> None:
     """Shows that clients that are older are still able to ask what they were drawn to ask."""
     nemesis, drawn = library.load("everything").nemesis, set()
