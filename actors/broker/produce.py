@@ -23,7 +23,11 @@ from krift.v1.produce import ProduceRequest, ProduceResponse
 from krift.v1.records import RecordBatch
 
 ALL = -1
-WITHOUT_LOG_START = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.MESSAGE_TOO_LARGE)
+WITHOUT_LOG_START = (
+    KafkaError.NOT_LEADER_OR_FOLLOWER,
+    KafkaError.MESSAGE_TOO_LARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE,
+)
 """Refusals that do not say where the log starts (``ReplicaManager.appendRecordsToLeader``)."""
 NO_RECORDS = RecordBatch()
 LOST_EVERY = 50

@@ -186,6 +186,8 @@ def _produced(data: ProduceResponse.PartitionProduceResponse, response: ProduceR
     if data.current_leader is not None:
         nodes = [node.node_id for node in response.node_endpoints]
         text += f" leader={data.current_leader.leader_id} epoch={data.current_leader.leader_epoch} nodes={nodes}"
+    if data.log_start_offset > 0:
+        text += f" log start {data.log_start_offset}"
     return text
 
 
