@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import ConsPos, LogHw, PartAssume, PollReturn, SendReturn, Stamped
+from actors.trace.events import ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
@@ -142,10 +142,11 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     title = "A record acknowledged with acks=all stays at its offset, and every reader that passes it reads it"
     source = "acks=all, min.insync.replicas; Jepsen's kafka workload (lost-write)"
     tested_when = "a send with acks=all is acknowledged with an offset"
-    types = (SendReturn, PollReturn, ConsPos, PartAssume, LogHw)
+    types = (SendReturn, PollReturn, ConsPos, MetaView, PartAssume, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
         "records of producers with acks=0, which get no offset",
+        "a record that consumers pass while they take the topic for a former one of its name",
         "a record at the end that no consumer passes: L6 judges that consumers get there",
         "records that disks lost and regained: a loss within the budget excuses its offsets for good",
         f"a record that nobody has read when {REMEMBERED:,} others are unread, too",
@@ -174,6 +175,10 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
                 self._read(state, event, body, mirror)
         elif type(body) is ConsPos:
             state.readers.setdefault(event.node, Reader()).jump(body.new)
+        elif type(body) is MetaView:
+            # It took the partition for one of another topic, whose records its polls may have told of under that name.
+            if event.node in state.readers:
+                state.readers[event.node].jump(-1)
         elif type(body) is PartAssume:
             return self._new_leader(state, event, body, mirror) if body.role == "leader" else NOTHING
         else:

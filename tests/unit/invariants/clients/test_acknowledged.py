@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actors.trace.events import ConsPos
+import pytest
+
+from actors.trace.events import ConsPos, MetaView
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -216,6 +218,18 @@ def test_a_power_loss_excuses_what_it_took() -> None:
     trace.down("broker-1", "lossy", lost={TP: 0})
     trace.lead(3, 1)
     assert trace.result("C1").excused == {"loss-budget": 1}
+
+
+@pytest.mark.parametrize("topic_ids", [{}, {"orders": "an-id"}])
+def test_who_takes_the_topic_for_another_one(topic_ids: dict[str, str]) -> None:
+    """Shows that a consumer which goes on in a topic of another id may have read the record under the other topic's
+    name, and that one which is only told of its leader anew has not."""
+    trace = committed("a", "b", "c")
+    trace.acked("producer-1", "b", 1, 1, 0)
+    trace.polled("consumer-1", (0, "a"))
+    trace.emit("consumer-1", MetaView("broker-1", {TP: 0}, [TP], {TP: 1}, topic_ids))
+    trace.polled("consumer-1", (2, "c"))
+    assert trace.result("C1").violated == (not topic_ids)
 
 
 def test_a_record_that_every_reader_passed_by() -> None:
