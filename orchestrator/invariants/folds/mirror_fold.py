@@ -30,8 +30,13 @@ class MirrorInvariant(Invariant, Generic[M, St]):
     mirrored: tuple[type[TraceEvent], ...] = ()
 
     @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        """As a fold's: events that concern every key."""
+        return ()
+
+    @property
     def depends_on(self) -> tuple[type[TraceEvent], ...]:
-        return (*self.mirrored, *self.types)
+        return (*self.mirrored, *self.types, *self.news)
 
     def initial(self, key: str, profile: Profile) -> St:
         """The state before the first event of a key."""
@@ -43,6 +48,10 @@ class MirrorInvariant(Invariant, Generic[M, St]):
 
     def step(self, state: St, event: Stamped, mirror: M) -> Emissions:
         """Judge an event of ``types`` that the mirror has taken."""
+        return NOTHING
+
+    def hear(self, state: St, event: Stamped) -> Emissions:
+        """Take an event of ``news``, in the order of the trace."""
         return NOTHING
 
     def finish(self, state: St, mirror: M) -> Emissions:
@@ -97,6 +106,7 @@ class MirrorFold(Fold[MirrorState]):
         types = list(dict.fromkeys([*follows, *(kind for each in invariants for kind in each.types)]))
         self._types = tuple(types)
         self.follows = frozenset(follows)
+        self._news = tuple(dict.fromkeys(kind for each in invariants for kind in each.news))
         self._plans = {kind: (CASES.get(kind), _Plans(self, kind)) for kind in types}
         self.cases = {
             kind: {case for each in invariants for case in each.cases.get(kind, ())}
@@ -127,6 +137,10 @@ class MirrorFold(Fold[MirrorState]):
     def event_types(self) -> tuple[type[TraceEvent], ...]:
         return self._types
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return self._news
+
     def mirror(self, key: str, profile: Profile) -> Mirror:
         """The mirror of a key before its first event."""
         raise NotImplementedError
@@ -149,6 +163,13 @@ class MirrorFold(Fold[MirrorState]):
             if emitted := judge(parts[index], event, mirror):
                 found = [*(found or ()), *emitted]
         return NOTHING if found is None else found
+
+    def hear(self, state: MirrorState, event: Stamped) -> Emissions:
+        found: list[Any] = []
+        for part, each in zip(state.parts, self._invariants, strict=True):
+            if type(event.body) in each.news:
+                found.extend(each.hear(part, event))
+        return found
 
     def expire(self, state: MirrorState, at_us: int) -> Emissions:
         return NOTHING

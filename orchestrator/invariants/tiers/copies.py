@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
@@ -34,7 +33,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import PARTITION, SEGMENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
-from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_of, of_process
+from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_of, may_lose_metadata, of_process
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
@@ -244,7 +243,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             state.orphaned |= body.tp == state.tp
             return NOTHING
         if kind is PartChange:
-            state.shortened |= body.cause == "unclean" and body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-")
+            state.shortened |= may_lose_metadata(body)
             return NOTHING
         if kind is PartAssume:
             left = body.role != "leader" or body.leader_epoch != state.leader_epoch

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.trace.events import Stamped, TierSegment
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
+from actors.trace.events import PartChange, Stamped, TierSegment
 from actors.trace.tier_events import DELETED, FINISHED
 from orchestrator.invariants.folds.fold import Witness, witness
 
@@ -36,6 +37,11 @@ class Copy(msgspec.Struct, frozen=True):
 def copy_of(event: Stamped, body: TierSegment) -> Copy:
     """The copy that an event describes."""
     return Copy(body.start, body.end, body.epochs, body.max_timestamp, witness(event))
+
+
+def may_lose_metadata(body: PartChange) -> bool:
+    """Whether an election may shorten the metadata topic."""
+    return body.cause == "unclean" and body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-")
 
 
 class Life(msgspec.Struct):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import LogHw, LogLocalStart, LogStart, Stamped, TierSegment
-from actors.trace.tier_events import DELETION_STARTED
+from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, Stamped, TierSegment, TraceEvent
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
-from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, of_process
+from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, may_lose_metadata, of_process
 
 
 class Known(KnownCopies):
@@ -27,13 +27,31 @@ class Known(KnownCopies):
 
 
 class Beginnings(State):
-    """By broker."""
+    """known: by broker. finished: segment -> the offsets of a copy that some process knew as finished, none as deleted.
+    lost: those of which the metadata topic may have lost the records since."""
 
     known: dict[str, Known] = {}
+    finished: dict[str, tuple[int, int]] = {}
+    lost: dict[str, tuple[int, int]] = {}
 
     def of(self, event: Stamped) -> Known:
         """Of the process that recorded an event."""
         return of_process(self.known, Known, event)
+
+    def consume(self, body: TierSegment) -> None:
+        """Some process consumed the new state of a copy."""
+        if body.state == FINISHED:
+            self.finished[body.segment] = (body.start, body.end)
+            if len(self.finished) > KEPT:
+                del self.finished[next(iter(self.finished))]
+        elif body.state in (DELETION_STARTED, DELETED):
+            self.finished.pop(body.segment, None)
+            self.lost.pop(body.segment, None)
+
+    def lacks_lost(self, known: Known, offset: int) -> bool:
+        """Whether a copy with an offset, unknown to a process, may have no metadata any more."""
+        lost = (range_ for segment, range_ in self.lost.items() if segment not in known.copies)
+        return any(first <= offset <= last for first, last in lost)
 
 
 class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
@@ -68,6 +86,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "moves the log start when the next copy expires.",
         "deleted-by-former": "A former leader that did not know yet of its replacement deleted a copy with that "
         "record. Kafka's metadata of copies has no fencing by leader epochs.",
+        "metadata-lost": "An unclean election shortened the metadata topic after a copy with that record was finished, "
+        "and the leader knows nothing of that copy.",
     }
     unseen = (
         "Whether a leader looks, and how soon.",
@@ -77,6 +97,16 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
 
     def initial(self, key: str, profile: Profile) -> Beginnings:
         return Beginnings(key)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (PartChange,)
+
+    def hear(self, state: Beginnings, event: Stamped) -> Emissions:
+        body: Any = event.body
+        if may_lose_metadata(body):
+            state.lost = dict(state.finished)
+        return NOTHING
 
     def step(self, state: Beginnings, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
@@ -88,6 +118,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             elif body.phase == "known":
                 known = state.of(event)
                 known.consume(event, body)
+                state.consume(body)
                 known.deleting.pop(body.segment, None)
                 if body.state == DELETION_STARTED:
                     known.deleting[body.segment] = (body.start, body.end)
@@ -132,6 +163,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("deletion-begun", state.key, sentence, known.by, event)
         if any(first <= start <= last for first, last in known.former):
             return self.excused("deleted-by-former", state.key, sentence, known.by, event)
+        if state.lacks_lost(known, start):
+            return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
 

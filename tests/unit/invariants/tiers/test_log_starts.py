@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import LogHw, LogLocalStart, LogStart, TierSegment
+from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, TierSegment
 from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -148,4 +148,33 @@ def test_a_copy_that_a_former_leader_deletes(
         trace.emit("broker-2", deletes)
     trace.knows("a", 0, 1, "DELETE_SEGMENT_FINISHED")
     trace.moves(0, epoch=1)
+    assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(
+    ("cause", "tp", "states", "start", "knows", "status"),
+    [
+        ("unclean", "__remote_log_metadata-1", [FINISHED], 2, "", "excused"),
+        ("unclean", "__remote_log_metadata-1", [FINISHED], 2, "COPY_SEGMENT_STARTED", "excused"),
+        ("unclean", "__remote_log_metadata-1", [FINISHED], 1, "", "violated"),
+        ("unclean", "__remote_log_metadata-1", [FINISHED], 2, "DELETE_SEGMENT_STARTED", "violated"),
+        ("unclean", "__remote_log_metadata-1", [FINISHED, "DELETE_SEGMENT_STARTED"], 2, "", "violated"),
+        ("unclean", "__remote_log_metadata-1", ["COPY_SEGMENT_STARTED"], 2, "", "violated"),
+        ("unclean", "__consumer_offsets-1", [FINISHED], 2, "", "violated"),
+        ("fence", "__remote_log_metadata-1", [FINISHED], 2, "", "violated"),
+    ],
+)
+def test_a_metadata_topic_that_lost_a_copy(
+    cause: Any, tp: str, states: list[str], start: int, knows: str, status: str
+) -> None:
+    """Shows that a leader is excused if an unclean election may have removed the metadata of a finished copy with the
+    log start, and nobody knows that the copy was deleted."""
+    trace = Tiered()
+    for state in states:
+        trace.emit("broker-2", TierSegment(TP, "b", "known", state, 2, 3, {"0": 2}))
+    trace.emit("controller-1", PartChange(tp, 9, 1, 3, 1, 1, [3], [1, 2, 3], cause))
+    if knows:
+        trace.knows("b", 2, 3, knows)
+    trace.looks()
+    trace.moves(start)
     assert trace.result("R11").status == status
