@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from actors.broker.turn import Turn
 from actors.node.spec import topic_partition
 
@@ -34,6 +36,7 @@ def configured_count(turn: Turn, topic: str) -> int:
     return turn.settings.groups.offsets_topic_num_partitions
 
 
+@lru_cache(maxsize=1024)  # brokers ask at each of their steps
 def partition_of(key: str, count: int) -> int:
     """The number of a key's partition, of so many."""
     return _abs(java_hash_code(key)) % count
