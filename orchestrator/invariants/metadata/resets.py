@@ -18,12 +18,14 @@ from actors.trace.events import (
     ErrorSeen,
     GrpCommit,
     Stamped,
+    TierSegment,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
+from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes
 
 EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 """Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""
@@ -33,6 +35,7 @@ class OutOfRange(msgspec.Struct, frozen=True, gc=False):
     """That a broker told a consumer that its position is out of range. start, end: of the broker's log then; deposed:
     whether it did not lead in the newest leader epoch."""
 
+    broker: str
     start: int
     end: int
     deposed: bool
@@ -56,6 +59,7 @@ class Resets(State):
     nothing: list[str] = []
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
+    holes: Holes = msgspec.field(default_factory=Holes)
     budget: LossBudget = LossBudget()
     profile: Profile = Profile()
 
@@ -77,11 +81,12 @@ class NoSpuriousReset(LogInvariant[Resets]):
         "a consumer with a position begins where auto.offset.reset says, or a consumer whose group has a position "
         "begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit)
+    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit, TierSegment)
     exemptions = {
         "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
         "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
         "the consumer could not know.",
+        **COPY_GONE,
         **LOSS,
     }
     unseen = (
@@ -116,7 +121,11 @@ class NoSpuriousReset(LogInvariant[Resets]):
             if (body.api, body.error) == (Api.Fetch.name, KafkaError.OFFSET_OUT_OF_RANGE):
                 replica = mirror.replica(body.broker)
                 deposed = replica.leads < max(mirror.lineages, default=-1)
-                state.refused[event.node] = OutOfRange(replica.start, replica.log.end, deposed, witness(event))
+                state.refused[event.node] = OutOfRange(
+                    body.broker, replica.start, replica.log.end, deposed, witness(event)
+                )
+        elif kind is TierSegment:
+            state.holes.consume(event, body)
         elif kind is GrpCommit:
             if body.tp == state.key and body.offset < 0 and not body.error:
                 state.committed.pop(body.group, None)
@@ -151,6 +160,8 @@ class NoSpuriousReset(LogInvariant[Resets]):
         if told is not None and position < told.start:
             return NOTHING  # deleted: P22 judges whether it might be
         by = None if told is None else told.by
+        if told is not None and state.holes.has(told.broker, mirror.replica(told.broker), position):
+            return self.excused("copy-gone", state.key, sentence, by, event)
         if told is not None and told.deposed and position > told.end and _knows_no_epochs(state.profile, event.node):
             return self.excused("no-epoch", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import FetchTold, LogAppend, LogHw, LogStart, RepFetch, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.routes import PARTITION
+from actors.trace.events import FetchTold, LogAppend, LogHw, LogStart, RepFetch, Stamped, TierSegment
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes
 
 E = KafkaError
 
@@ -30,9 +32,10 @@ class Readers(State):
     """``replicas``: by broker."""
 
     replicas: dict[str, Grown] = {}
+    holes: Holes = msgspec.field(default_factory=Holes)
 
 
-class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
+class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
     """A Fetch without records waits at the broker, up to fetch.max.wait.ms. If the broker does not check it when a
     record arrives, each record is delayed by that time. A consumer that is refused without a reason looks for a leader,
     or for a position, that it already has.
@@ -54,18 +57,18 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
         "answers to consumers without an error: C8 and M10 judge those",
         "refusals of followers: P16 and P23 judge those",
     )
-    route = PARTITION
-    types = (FetchTold, LogAppend, LogHw, LogStart, RepFetch)
+    types = (FetchTold, LogAppend, LogHw, LogStart, RepFetch, TierSegment)
     exemptions = {
         "deleted-meanwhile": "The log start has passed the position of a consumer that waits, and the high watermark "
-        "has not moved since. Kafka checks Fetches when that moves (Partition.tryCompleteDelayedRequests)."
+        "has not moved since. Kafka checks Fetches when that moves (Partition.tryCompleteDelayedRequests).",
+        **COPY_GONE,
     }
     cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Readers:
         return Readers(key)
 
-    def step(self, state: Readers, event: Stamped) -> Emissions:
+    def step(self, state: Readers, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         replica = state.replicas.get(event.node)
         if replica is None:
@@ -83,10 +86,12 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
                 state.tested += bool(replica.waiting)
                 replica.end, replica.log_by = body.last + 1, witness(event)
                 replica.waiting.clear()
+        elif type(body) is TierSegment:
+            state.holes.consume(event, body)
         else:
             assert type(body) is FetchTold
             state.tested += 1
-            return self._late(state, replica, event, body) if body.late else self._refused(state, event, body)
+            return self._late(state, replica, event, body) if body.late else self._refused(state, event, body, mirror)
         return NOTHING
 
     def _late(self, state: Readers, replica: Grown, event: Stamped, body: FetchTold) -> Emissions:
@@ -110,7 +115,7 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
             event,
         )
 
-    def _refused(self, state: Readers, event: Stamped, body: FetchTold) -> Emissions:
+    def _refused(self, state: Readers, event: Stamped, body: FetchTold, mirror: LogMirror) -> Emissions:
         why = ""
         if body.error == E.OFFSET_OUT_OF_RANGE:
             if body.log_start <= body.offset <= body.log_end and body.last_epoch < 0:
@@ -125,9 +130,11 @@ class FetchesAreAnsweredAtOnce(KeyedInvariant[Readers]):
                 why = f"it was asked in leader epoch {body.asked_epoch} and knew {body.leader_epoch}"
         if not why:
             return NOTHING
-        return self.violated(
-            state.key,
+        sentence = (
             f"{event.node} answered the Fetch of a consumer at {body.offset:,} of {state.key} with "
-            f"{error_name(body.error)}, although {why}",
-            event,
+            f"{error_name(body.error)}, although {why}"
         )
+        out_of_range = body.error == E.OFFSET_OUT_OF_RANGE
+        if out_of_range and state.holes.has(event.node, mirror.replica(event.node), body.offset):
+            return self.excused("copy-gone", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)

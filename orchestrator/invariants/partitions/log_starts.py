@@ -19,7 +19,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
-from orchestrator.invariants.tiers.known_copies import KnownEnds, of_process
+from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes, KnownEnds, of_process
 
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
@@ -172,9 +172,10 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Earliest(State):
-    """By broker and timestamp."""
+    """``told``: by broker and timestamp."""
 
     told: dict[str, Told] = {}
+    holes: Holes = msgspec.field(default_factory=Holes)
 
 
 class EarliestIsTruthful(LogInvariant[Earliest]):
@@ -197,7 +198,8 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         "start is "
         "above 0"
     )
-    types = (RpcReply, FetchTold)
+    exemptions = COPY_GONE
+    types = (RpcReply, FetchTold, TierSegment)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
         (
@@ -214,6 +216,9 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         body = event.body
         if type(body) is RpcReply:
             return self._listed(state, event, body, mirror) if body.api == "ListOffsets" else NOTHING
+        if type(body) is TierSegment:
+            state.holes.consume(event, body)
+            return NOTHING
         assert type(body) is FetchTold
         replica = mirror.replica(event.node)
         if body.error != KafkaError.OFFSET_OUT_OF_RANGE or not body.leads or body.replica_id >= 0 or not replica.start:
@@ -221,12 +226,13 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         state.tested += 1
         if body.last_epoch >= 0 or not replica.start <= body.offset <= replica.log.end:
             return NOTHING
-        return self.violated(
-            state.key,
+        sentence = (
             f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, called {body.offset:,} out of range, "
-            f"but its log starts at {replica.start:,} and ends at {replica.log.end:,}",
-            event,
+            f"but its log starts at {replica.start:,} and ends at {replica.log.end:,}"
         )
+        if state.holes.has(event.node, replica, body.offset):
+            return self.excused("copy-gone", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
 
     def _listed(self, state: Earliest, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:
         for told in body.partitions:

@@ -10,6 +10,10 @@ from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPI
 from actors.trace.events import PartChange, Stamped, TierSegment
 from actors.trace.tier_events import DELETED, FINISHED
 from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.mirrors.replica import Replica
+
+V = TypeVar("V")
 
 KEPT = 4096
 """Copies of a partition that are remembered for each broker."""
@@ -29,9 +33,20 @@ class Copy(msgspec.Struct, frozen=True):
         """The leader epoch of the record at an offset, -1 none."""
         return max((int(epoch) for epoch, start in self.epochs.items() if start <= offset), default=-1)
 
+    def holds(self, offset: int, epoch: int) -> bool:
+        """Whether it has the record of a leader epoch at an offset, -1 any epoch."""
+        return self.start <= offset <= self.end and epoch in (-1, self.epoch_at(offset))
+
     def same_at(self, other: Copy, *offsets: int) -> bool:
         """Whether the records at these offsets have the same leader epochs in another copy."""
         return all(self.epoch_at(offset) == other.epoch_at(offset) for offset in offsets)
+
+
+def put(kept: dict[str, V], segment: str, value: V) -> None:
+    """Remember something of a segment; of too many the oldest goes."""
+    kept[segment] = value
+    if len(kept) > KEPT:
+        del kept[next(iter(kept))]
 
 
 def copy_of(event: Stamped, body: TierSegment) -> Copy:
@@ -51,17 +66,27 @@ class Life(msgspec.Struct):
 
 
 class KnownCopies(Life):
-    """The copies whose metadata one process has consumed, by segment."""
+    """The copies whose metadata one process has consumed, by segment. gone: those that were finished, and whose
+    deletion has begun since."""
 
     copies: dict[str, Copy] = {}
+    gone: dict[str, Copy] = {}
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
         """The process consumed the new state of a copy."""
-        self.copies.pop(body.segment, None)
+        copy = self.copies.pop(body.segment, None)
         if body.state == FINISHED:
-            self.copies[body.segment] = copy_of(event, body)
-            if len(self.copies) > KEPT:
-                del self.copies[next(iter(self.copies))]
+            put(self.copies, body.segment, copy_of(event, body))
+        elif copy is not None:
+            put(self.gone, body.segment, copy)
+
+    def has(self, offset: int, epoch: int) -> bool:
+        """Whether a copy has the record of a leader epoch at an offset, -1 any epoch."""
+        return any(each.holds(offset, epoch) for each in self.copies.values())
+
+    def is_gone(self, offset: int, epoch: int) -> bool:
+        """Whether no copy has it any more."""
+        return not self.has(offset, epoch) and any(each.holds(offset, epoch) for each in self.gone.values())
 
 
 class KnownEnds(Life):
@@ -73,9 +98,7 @@ class KnownEnds(Life):
         """The process consumed the new state of a copy."""
         self.ends.pop(body.segment, None)
         if body.state != DELETED:
-            self.ends[body.segment] = body.end + 1
-            if len(self.ends) > KEPT:
-                del self.ends[next(iter(self.ends))]
+            put(self.ends, body.segment, body.end + 1)
 
 
 L = TypeVar("L", bound=Life)
@@ -87,3 +110,35 @@ def of_process(known: dict[str, L], kind: type[L], event: Stamped) -> L:
     if found is None or found.incarnation != event.incarnation:
         found = known[event.node] = kind(event.incarnation)
     return found
+
+
+def epoch_at(log: Prefix, offset: int) -> int:
+    """The leader epoch of a record of a log, -1 if the trace does not say it."""
+    batch = log.batch_at(offset)
+    if batch is not None:
+        return batch.epoch
+    return max((epoch for epoch, start in log.floor_epochs if 0 <= start <= offset < log.floor), default=-1)
+
+
+COPY_GONE = {
+    "copy-gone": "The broker itself has no record at that position any more, and the deletion of the copy with it has "
+    "begun, but the log start has not moved. R11 judges whether the log may begin there."
+}
+"""The rule for a position inside a log that is in no part of it."""
+
+
+class Holes(msgspec.Struct):
+    """Where the logs of a partition have nothing, though they begin below. known: by broker."""
+
+    known: dict[str, KnownCopies] = {}
+
+    def consume(self, event: Stamped, body: TierSegment) -> None:
+        """Something became of a copy."""
+        if body.phase == "known":
+            of_process(self.known, KnownCopies, event).consume(event, body)
+
+    def has(self, node: str, replica: Replica, offset: int) -> bool:
+        """Whether a broker's log has nothing at an offset, as the copy with it is gone."""
+        known = self.known.get(node)
+        local = offset >= replica.local_start
+        return known is not None and not local and known.is_gone(offset, epoch_at(replica.log, offset))

@@ -4,33 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, Stamped, TierSegment, TraceEvent
 from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.mirrors.log_prefix import Prefix
-from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, may_lose_metadata, of_process
+from orchestrator.invariants.mirrors.replica import Replica
+from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, epoch_at, may_lose_metadata, of_process, put
 
 
 class Known(KnownCopies):
     """``looked``: the leader epoch in which the broker has looked for its log start, -1 none; ``by``: the event.
     deleting: segment -> the offsets of a copy whose deletion has begun and has not ended; ``started``: the log start
     that the broker found, if it is in such a copy. former: the offsets of copies that a leader of an earlier epoch has
-    begun to delete since this one looked."""
+    begun to delete since this one looked, or before without its knowledge. kept: the log start that it found, if its
+    copy was gone and the broker itself had the record, -1 otherwise."""
 
     looked: int = -1
     deleting: dict[str, tuple[int, int]] = {}
     started: int = -1
     former: list[tuple[int, int]] = []
+    kept: int = -1
     by: Witness | None = None
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """The offsets of a copy whose deletion a leader of an epoch has begun."""
+
+    offsets: tuple[int, int]
+    leader_epoch: int
+
+
 class Beginnings(State):
-    """known: by broker. finished: segment -> the offsets of a copy that some process knew as finished, none as deleted.
-    lost: those of which the metadata topic may have lost the records since."""
+    """known: by broker. begun: by segment. finished: segment -> the offsets of a copy that some process knew as
+    finished, none as deleted. lost: those of which the metadata topic may have lost the records since."""
 
     known: dict[str, Known] = {}
+    begun: dict[str, Begun] = {}
     finished: dict[str, tuple[int, int]] = {}
     lost: dict[str, tuple[int, int]] = {}
 
@@ -41,9 +53,7 @@ class Beginnings(State):
     def consume(self, body: TierSegment) -> None:
         """Some process consumed the new state of a copy."""
         if body.state == FINISHED:
-            self.finished[body.segment] = (body.start, body.end)
-            if len(self.finished) > KEPT:
-                del self.finished[next(iter(self.finished))]
+            put(self.finished, body.segment, (body.start, body.end))
         elif body.state in (DELETION_STARTED, DELETED):
             self.finished.pop(body.segment, None)
             self.lost.pop(body.segment, None)
@@ -88,6 +98,10 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "record. Kafka's metadata of copies has no fencing by leader epochs.",
         "metadata-lost": "An unclean election shortened the metadata topic after a copy with that record was finished, "
         "and the leader knows nothing of that copy.",
+        "dropped-since": "When the leader looked, the copy with that record was deleted, and the broker itself had the "
+        "record: its log start is older than the deletion. Local retention has dropped the record since. For Kafka "
+        "what was ever copied needs no local record (RemoteLogManager.findHighestRemoteOffset), and the log start "
+        "moves when the next copy expires.",
     }
     unseen = (
         "Whether a leader looks, and how soon.",
@@ -112,6 +126,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         body: Any = event.body
         if type(body) is TierSegment:
             if body.phase == "deleting":
+                put(state.begun, body.segment, Begun((body.start, body.end), body.leader_epoch))
                 for known in state.known.values():
                     if known.looked > body.leader_epoch:
                         known.former = [*known.former, (body.start, body.end)][-KEPT:]
@@ -127,11 +142,19 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         elif type(body) is LogLocalStart:
             return self._follows(state, event, body) if body.reason == "remote" else NOTHING
         elif body.reason == "remote":
-            known = state.of(event)
-            known.looked, known.by = mirror.replica(event.node).leads, witness(event)
-            inside = any(first <= body.new <= last for first, last in known.deleting.values())
-            known.started, known.former = body.new if inside else -1, []
+            self._looks(state, event, body.new, mirror.replica(event.node))
         return NOTHING
+
+    def _looks(self, state: Beginnings, event: Stamped, start: int, replica: Replica) -> None:
+        """A leader found its log start."""
+        known = state.of(event)
+        known.looked, known.by = replica.leads, witness(event)
+        inside = any(first <= start <= last for first, last in known.deleting.values())
+        known.started = start if inside else -1
+        unknown = [each for segment, each in state.begun.items() if segment in known.copies]
+        known.former = [each.offsets for each in unknown if each.leader_epoch < known.looked]
+        lost = replica.local_start <= start and known.is_gone(start, epoch_at(replica.log, start))
+        known.kept = start if lost else -1
 
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
         state.tested += 1
@@ -151,10 +174,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         if known.looked != body.leader_epoch or start >= replica.local_start:
             return NOTHING
         state.tested += 1
-        mine = epoch_at(replica.log, start)
-        for each in known.copies.values():
-            if each.start <= start <= each.end and mine in (-1, each.epoch_at(start)):
-                return NOTHING
+        if known.has(start, epoch_at(replica.log, start)):
+            return NOTHING
         sentence = (
             f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, starts at {start:,}, but "
             f"locally at {replica.local_start:,}, and it knows no copy with offset {start:,}"
@@ -163,14 +184,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("deletion-begun", state.key, sentence, known.by, event)
         if any(first <= start <= last for first, last in known.former):
             return self.excused("deleted-by-former", state.key, sentence, known.by, event)
+        if start == known.kept:
+            return self.excused("dropped-since", state.key, sentence, known.by, event)
         if state.lacks_lost(known, start):
             return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
-
-
-def epoch_at(log: Prefix, offset: int) -> int:
-    """The leader epoch of a record of a log, -1 if the trace does not say it."""
-    batch = log.batch_at(offset)
-    if batch is not None:
-        return batch.epoch
-    return max((epoch for epoch, start in log.floor_epochs if 0 <= start <= offset < log.floor), default=-1)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import NO_ENTRY, CommittedReturn, ConsOwn, ErrorSeen, MetaView, NodeDown, PartRemove
+from actors.trace.events import (
+    NO_ENTRY,
+    CommittedReturn,
+    ConsOwn,
+    ErrorSeen,
+    LogLocalStart,
+    MetaView,
+    NodeDown,
+    PartRemove,
+    TierSegment,
+)
+from actors.trace.tier_events import DELETED, FINISHED
 from tests.unit.invariants.groups.stage import GROUP, ONE, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -63,6 +74,21 @@ def test_an_old_consumer_asks_a_former_leader() -> None:
         trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 8, 1, f"broker-{server}"))
         trace.moved("consumer-1", 0, "reset", position)
         assert trace.result("M4").excused == excused, (version, server, position)
+        assert trace.result("M4").violated == (not excused)
+
+
+def test_a_position_whose_copy_is_gone() -> None:
+    """Shows that a consumer is excused that is told that its position is out of range by a broker which itself has
+    nothing there, and whose copy is gone; not if it has that copy, or the record itself."""
+    for position, deleted, excused in ((1, True, {"copy-gone": 1}), (1, False, {}), (2, True, {})):
+        trace = TraceBuilder()
+        written(trace, "a", "b", "c", high_watermark=3)
+        for state in (FINISHED, DELETED)[: 1 + deleted]:
+            trace.emit("broker-1", TierSegment(TP, "a", "known", state, 0, 2, {"0": 0}))
+        trace.emit("broker-1", LogLocalStart(TP, 2, "retention-ms", 0, 3))
+        trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 1, 1, "broker-1"))
+        trace.moved("consumer-1", 0, "reset", position)
+        assert trace.result("M4").excused == excused, (position, deleted)
         assert trace.result("M4").violated == (not excused)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import FetchTold, LogStart
+from actors.trace.events import FetchTold, LogLocalStart, LogStart, TierSegment
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 E = KafkaError
@@ -42,6 +43,29 @@ def test_reasons_of_refusals(body: FetchTold, says: str) -> None:
     result = trace.result("P26")
     assert (result.status, result.tested) == ("violated" if says else "held", 1)
     assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("offset", "states", "status"),
+    [
+        (1, [FINISHED, DELETED], "excused"),
+        (1, [FINISHED, DELETION_STARTED], "excused"),
+        (1, [FINISHED], "violated"),
+        (1, ["COPY_SEGMENT_STARTED"], "violated"),
+        (3, [FINISHED, DELETED], "violated"),
+        (4, [FINISHED, DELETED], "violated"),
+    ],
+)
+def test_a_log_that_begins_at_a_deleted_copy(offset: int, states: list[str], status: str) -> None:
+    """Shows that a consumer may be refused where the broker itself has nothing, and the copy is gone; not where there
+    is one, where none was, or what the broker itself has."""
+    trace = TraceBuilder()
+    for state in states:
+        trace.emit("broker-1", TierSegment(TP, "a", "known", state, 0, 2, {"0": 0}))
+    trace.emit("broker-1", LogLocalStart(TP, 4, "retention-ms", 0, 7))
+    trace.emit("broker-1", told(offset, E.OFFSET_OUT_OF_RANGE))
+    result = trace.result("P26")
+    assert (result.status, result.tested) == (status, 1)
 
 
 def test_what_was_there_is_not_waited_for() -> None:

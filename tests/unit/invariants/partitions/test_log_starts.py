@@ -8,6 +8,7 @@ import pytest
 
 from actors.node.errors import KafkaError
 from actors.trace.events import ErrorSeen, FetchTold, LogLocalStart, LogRoll, LogStart, ReplyPartition, TierSegment
+from actors.trace.tier_events import DELETED, FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -221,6 +222,18 @@ def test_positions_out_of_range(offset: int, status: str) -> None:
     refused(trace, offset)
     result = trace.result("H8")
     assert (result.status, result.tested) == (status, 1)
+
+
+@pytest.mark.parametrize(("deleted", "status"), [(True, "excused"), (False, "violated")])
+def test_a_position_whose_copy_is_gone(deleted: bool, status: str) -> None:
+    """Shows that a position is out of range where the broker itself has nothing, and its copy is gone."""
+    trace = committed(4)
+    starts(trace, 1, 1, "delete-records")
+    for state in (FINISHED, DELETED)[: 1 + deleted]:
+        trace.emit("broker-1", TierSegment(TP, "a", "known", state, 1, 2, {"0": 1}))
+    trace.emit("broker-1", LogLocalStart(TP, 3, "retention-ms", 1, 4))
+    refused(trace, 2)
+    assert trace.result("H8").status == status
 
 
 def test_refusals_that_are_for_others_to_judge() -> None:

@@ -129,20 +129,24 @@ def test_a_deletion_that_was_begun_when_the_leader_looked(before: str, after: st
         ("after", 0, (0, 1), "excused"),
         ("after", 1, (0, 1), "violated"),
         ("after", 0, (2, 3), "violated"),
-        ("before", 0, (0, 1), "violated"),
+        ("before", 0, (0, 1), "excused"),
+        ("before", 1, (0, 1), "violated"),
+        ("known", 0, (0, 1), "violated"),
     ],
 )
 def test_a_copy_that_a_former_leader_deletes(
     when: str, leader_epoch: int, offsets: tuple[int, int], status: str
 ) -> None:
     """Shows that a leader is excused if one of an earlier leader epoch, which did not know of it yet, deleted the copy
-    with the log start after the leader had looked."""
+    with the log start after the leader had looked, or before without its knowledge."""
     trace = Tiered()
     trace.lead(1, 1)
     trace.knows("a", 0, 1)
     deletes = TierSegment(TP, "a", "deleting", FINISHED, *offsets, {"0": 0}, leader_epoch=leader_epoch)
-    if when == "before":
+    if when != "after":
         trace.emit("broker-2", deletes)
+    if when == "known":
+        trace.knows("a", 0, 1, "DELETE_SEGMENT_FINISHED")
     trace.looks()
     if when == "after":
         trace.emit("broker-2", deletes)
@@ -178,3 +182,58 @@ def test_a_metadata_topic_that_lost_a_copy(
     trace.looks()
     trace.moves(start)
     assert trace.result("R11").status == status
+
+
+class Young(TraceBuilder):
+    """Broker-1 leads six records, all of which it has itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead(1, 0)
+        for number in range(6):
+            self.replicate(f"p:{number}")
+        self.high_watermark("broker-1", 5)
+
+    def knows(self, state: str, end: int = 3, epoch: int = 0) -> None:
+        """It has consumed the state of a copy."""
+        self.emit("broker-1", TierSegment(TP, "a", "known", state, 0, end, {str(epoch): 0}))
+
+    def drops(self, start: int = 4) -> None:
+        """Its local retention drops what is below."""
+        self.emit("broker-1", LogLocalStart(TP, start, "retention-ms", 0, 5))
+
+    def looks(self) -> None:
+        """It looks where its log begins."""
+        self.emit("broker-1", LogStart(TP, 0, "remote", -1))
+
+    def moves(self) -> None:
+        """Its high watermark moves."""
+        self.emit("broker-1", LogHw(TP, "leader", 0, 6, 6, 0, [1]))
+
+
+@pytest.mark.parametrize(
+    ("copy", "dropped", "status"),
+    [
+        ({}, "after", "excused"),
+        ({}, "before", "violated"),
+        ({"epoch": 1}, "after", "violated"),
+        ({"state": "COPY_SEGMENT_STARTED"}, "after", "violated"),
+    ],
+)
+def test_records_that_are_dropped_as_their_copy_was(copy: dict[str, Any], dropped: str, status: str) -> None:
+    """Shows that a leader with an outdated log start, which had the records itself when it looked, is excused if it
+    drops them later, as a copy of them was finished once; and not if it had not got them."""
+    trace = Young()
+    trace.knows(**{"state": FINISHED, **copy})
+    trace.knows("DELETE_SEGMENT_FINISHED")
+    if dropped == "before":
+        trace.drops()
+    trace.looks()
+    if dropped == "after":
+        trace.moves()
+        assert trace.result("R11").status == "vacuous"
+        trace.drops()
+    trace.moves()
+    result = trace.result("R11")
+    assert (result.status, result.tested) == (status, 1)
+    assert result.excused == ({"dropped-since": 1} if status == "excused" else {})
