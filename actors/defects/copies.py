@@ -100,4 +100,11 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "KAFKA-15351",
         nemesis="tiers",
     ),
+    Defect(
+        "log-start-at-last-copy",
+        WHERE,
+        "P22",
+        "A new leader that looks for its log start in remote storage takes the last copy for the first.",
+        nemesis="tiers",
+    ),
 )

@@ -218,6 +218,10 @@ PROOFS: dict[str, Proof] = {
     "follower-forgets-log-start": Proof(
         "behind", r"moved the local log start of orders-0 to \d+, and the log start to"
     ),
+    "log-start-at-last-copy": Proof(
+        "remote-reads",
+        r"broker-\d moved the log start of orders-\d to \d+, where it found the first copy, but no replica",
+    ),
     "log-start-unfound": Proof(
         "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0, but locally at"
     ),

@@ -83,6 +83,9 @@ class CopyTask(msgspec.Struct):
                 return  # a later run looks again (``UnifiedLog.maybeIncrementLogStartOffset`` throws)
             if "log-start-unfound" in turn.step.defects:
                 start = log.start_offset
+            if "log-start-at-last-copy" in turn.step.defects:
+                copies = [each for entry in log.epochs.entries for each in cache.of_epoch(entry.epoch)]
+                start = max((each.start_offset for each in copies), default=start)
             if not log.increment_start_offset(turn.step, start, "remote"):
                 log.record_start(turn.step, "remote")
             self.copied = find_highest_remote_offset(cache, log)

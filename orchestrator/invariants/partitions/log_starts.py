@@ -12,30 +12,39 @@ from actors.trace.events import (
     LogRoll,
     LogStart,
     LogTrunc,
+    PartChange,
     RpcReply,
     Stamped,
     TierSegment,
+    TraceEvent,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
-from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes, KnownEnds, of_process
+from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes, KnownEnds, may_lose_metadata, of_process
 
 EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
 
+OF_ANOTHER_LOG = (
+    "The first copy may be of a log that an unclean election or disks have lost from there on. Kafka begins with the "
+    "first copy of the leader's earliest epoch that has one, and does not compare it with the leader's log "
+    "(RemoteLogManager.findLogStartOffset)."
+)
 INSIDE = "which is inside a segment: retention deletes whole segments only"
 
 
 class Starts(State):
     """bases: broker -> the first offsets of its segments, above 0. highest: the highest log start that any replica had.
     copies: broker -> the ends of the copies that it knows. anew: broker -> the offset at which it restarted its log,
-    until the first append."""
+    until the first append. metadata_lost: an election may have shortened the metadata topic."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
     copies: dict[str, KnownEnds] = {}
     anew: dict[str, tuple[int, Witness]] = {}
+    metadata_lost: bool = False
 
     def of(self, event: Stamped) -> KnownEnds:
         """The copies that the process that recorded an event knows."""
@@ -58,6 +67,10 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     In a tiered topic, local retention deletes a broker's own segments by the same rules. The log start then stays.
     Retention of copies moves the log start to the end of a copy that the broker knows, in any state: it also deletes a
     copy that a leader has left unfinished.
+
+    A new leader of a tiered topic moves its log start to the first copy. Records below it must have been deleted, and
+    each deletion moves the log start of some replica first: a leader that finds a higher one gives up records that
+    nobody has deleted.
     """
 
     id = "P22"
@@ -72,6 +85,11 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     )
     types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
     before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
+    exemptions = {
+        **dict.fromkeys(LOSS, OF_ANOTHER_LOG),
+        "metadata-lost": "An unclean election shortened the metadata topic, so that the leader does not know the first "
+        "copies.",
+    }
     unseen = (
         (
             "segments that retention deletes too early, or in too large a number: the trace has neither the sizes of "
@@ -82,6 +100,15 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     def initial(self, key: str, profile: Profile) -> Starts:
         return Starts(key)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (PartChange,)
+
+    def hear(self, state: Starts, event: Stamped) -> Emissions:
+        assert type(event.body) is PartChange
+        state.metadata_lost = state.metadata_lost or may_lose_metadata(event.body)
+        return NOTHING
 
     def before(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -97,9 +124,19 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         state.tested += 1
         if wrong := self._wrong(state, event, body, mirror):
             what = "log start" if type(body) is LogStart else "local log start"
-            sentence = f"{event.node} moved the {what} of {state.key} to {body.new:,}, {wrong}"
-            return self.violated(state.key, sentence, event)
+            return self._judged(state, event, body, mirror, f"{event.node} moved the {what} of {state.key} to {wrong}")
         return NOTHING
+
+    def _judged(
+        self, state: Starts, event: Stamped, body: LogStart | LogLocalStart, mirror: LogMirror, sentence: str
+    ) -> Emissions:
+        if type(body) is LogStart and body.reason == "remote":
+            taint = mirror.taint_below(body.new + 1)
+            if taint is not None:
+                return self.excused(taint.rule, state.key, sentence, taint.by, event)
+            if state.metadata_lost:
+                return self.excused("metadata-lost", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
 
     def step(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -144,20 +181,28 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         state.bases[node] = [base for base in state.bases.get(node, []) if base >= offset]
 
     def _wrong(self, state: Starts, event: Stamped, body: LogStart | LogLocalStart, mirror: LogMirror) -> str:
+        """Where a log must not begin, and why; "" if it may."""
+        why = self._why_local(state, event, body) if type(body) is LogLocalStart else self._why(state, event, body)
         replica = mirror.replica(event.node)
         if body.new > replica.high_watermark and body.reason != "remote":
-            return f"above its high watermark {replica.high_watermark:,}"
-        if type(body) is LogLocalStart and body.reason == "remote":
-            if body.log_start > state.highest:
-                return f"and the log start to {body.log_start:,}, but no replica ever had one above {state.highest:,}"
-            return ""
-        if type(body) is LogLocalStart:
-            own = state.bases.get(event.node, [])
-            return "" if body.new in own else INSIDE
+            why = f"above its high watermark {replica.high_watermark:,}"
+        return f"{body.new:,}, {why}" if why else ""
+
+    @staticmethod
+    def _why_local(state: Starts, event: Stamped, body: LogLocalStart) -> str:
+        if body.reason != "remote":
+            return "" if body.new in state.bases.get(event.node, []) else INSIDE
+        if body.log_start > state.highest:
+            return f"and the log start to {body.log_start:,}, but no replica ever had one above {state.highest:,}"
+        return ""
+
+    @staticmethod
+    def _why(state: Starts, event: Stamped, body: LogStart | LogLocalStart) -> str:
         if body.reason in RETENTION and not state.is_segment_end(event, body.new):
             return INSIDE
-        if body.reason == "leader" and body.new > state.highest:
-            return f"as its leader's log start, but no replica ever had one above {state.highest:,}"
+        found = {"leader": "as its leader's log start", "remote": "where it found the first copy"}.get(body.reason)
+        if found and body.new > state.highest:
+            return f"{found}, but no replica ever had one above {state.highest:,}"
         return ""
 
 

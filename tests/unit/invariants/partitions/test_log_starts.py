@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ErrorSeen, FetchTold, LogLocalStart, LogRoll, LogStart, ReplyPartition, TierSegment
+from actors.trace.events import (
+    ErrorSeen,
+    FetchTold,
+    LogLocalStart,
+    LogRoll,
+    LogStart,
+    PartChange,
+    ReplyPartition,
+    TierSegment,
+)
 from actors.trace.tier_events import DELETED, FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -61,6 +70,7 @@ def test_a_log_that_begins_above_its_high_watermark() -> None:
     [
         ("retention-ms", "to 3, which is inside a segment: retention deletes whole segments only"),
         ("leader", "to 3, as its leader's log start, but no replica ever had one above 0"),
+        ("remote", "to 3, where it found the first copy, but no replica ever had one above 0"),
         ("delete-records", ""),
         ("load", ""),
         ("out-of-range", ""),
@@ -75,6 +85,35 @@ def test_reasons_of_a_log_start(reason: str, says: str) -> None:
     result = trace.result("P22")
     assert result.status == ("violated" if says else "held" if reason == "delete-records" else "vacuous")
     assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+def first_copy_at(trace: TraceBuilder, offset: int) -> str:
+    """How P22 judges a new leader, broker-2, that has the first copy there."""
+    starts(trace, 2, offset, "remote")
+    return trace.result("P22").status
+
+
+@pytest.mark.parametrize(("offset", "status"), [(1, "violated"), (2, "excused")])
+def test_the_first_copy_is_of_a_log_that_was_given_up(offset: int, status: str) -> None:
+    """Shows that a log may begin at a copy of another log only above where an unclean election parted the two."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for name in ("a", "b"):
+        trace.replicate(name)
+    for name in ("c", "d"):
+        trace.append("broker-1", name)
+    trace.high_watermark("broker-1", 4, counted=(1,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    assert first_copy_at(trace, offset) == status
+
+
+@pytest.mark.parametrize(("topic", "status"), [("__remote_log_metadata", "excused"), ("bills", "violated")])
+def test_the_first_copies_have_no_metadata_any_more(topic: str, status: str) -> None:
+    """Shows that an unclean election of the metadata topic, and of no other one, may hide the first copies."""
+    trace = committed(4)
+    trace.lead(2, 1)
+    trace.emit("controller-1", PartChange(f"{topic}-0", 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
+    assert first_copy_at(trace, 2) == status
 
 
 @pytest.mark.parametrize(("watermark", "status"), [(4, "held"), (3, "violated")])
