@@ -87,6 +87,7 @@ GIVEN_AWAY = {
     "moved-lookups": ("tiers", "loss-leaves-reads"),
     "forgotten-start": ("tiers", "log-start-unfound"),
     "passed-reader": ("retention", "below-start-served"),
+    "start-in-segment": ("retention", "log-starts-uncheckpointed"),
 }
 """Pattern of transactions, tiers or deletions -> a nemesis that has a weight for it, and a defect that shows in it."""
 BEGIN_WITH = {
@@ -129,11 +130,14 @@ def test_a_situation_gives_a_defect_away(pattern: str) -> None:
     shows in it."""
     name, defect = GIVEN_AWAY[pattern]
     meant = DEFECTS[defect].caught_by
-    settings = dict(each.removeprefix("features.").split("=") for each in DEFECTS[defect].settings)
-    others = {"features": {feature: {value: 1.0} for feature, value in settings.items()}} if settings else {}
+    settings = [each for each in DEFECTS[defect].settings if not each.startswith("features.")]
+    features = dict(
+        each.removeprefix("features.").split("=") for each in DEFECTS[defect].settings if each not in settings
+    )
+    others = {"features": {feature: {value: 1.0} for feature, value in features.items()}} if features else {}
     loaded = drawing(name, pattern, **others)
     for seed in dict.fromkeys([BEGIN_WITH.get(pattern, SEEDS[0]), *SEEDS]):
-        plan = resolve(loaded.drawn(seed), "", seed, (), (defect,))
+        plan = resolve(loaded.drawn(seed), "", seed, settings, (defect,))
         verdict = run_in_sim(plan, stop_at=meant, only=[meant]).verdict
         if any(each.violated for each in verdict.invariants):
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import Pattern, entry, lasting, later
+from chaos.nemesis.parts import Pattern, early, entry, lasting, later
 from chaos.nemesis.scene import Part, Scene
 
 
@@ -20,5 +20,24 @@ def passed_reader(scene: Scene, at_us: int) -> list[Part]:
     ]
 
 
-RETENTION: dict[str, Pattern] = {"passed-reader": passed_reader}
+def start_in_segment(scene: Scene, at_us: int) -> list[Part]:
+    """An operator deletes records up to the middle of a segment, and a replica restarts while it has that segment: once
+    or twice it is shut down within moments, and at last it dies, when its log start has been in its checkpoint for
+    long. Nothing else on its disk says where its log begins."""
+    at_us, found = early(at_us), list[Part]()
+    leader, followers = f"leader({scene.tp})", f"followers({scene.tp})"
+    deletes: Part = {"delete-records": {"partitions": "all", "offset": "high-watermark"}}
+    for _ in range(scene.draw.choice((1, 2))):
+        found.append({"when": {"at": scene.duration(at_us)}, "action": deletes})
+        who = leader if scene.cast.tps[scene.tp] == 1 else scene.draw.choice((leader, leader, leader, followers))
+        then_us = later(scene, at_us, 30_000, 400_000)
+        lasts_us = lasting(scene, 100_000, 800_000)
+        found.append(entry(scene, then_us, {"controlled-shutdown": {"targets": who}}, lasts_us))
+        at_us = later(scene, then_us, lasts_us + 300_000, lasts_us + 1_500_000)
+    found.append({"when": {"at": scene.duration(at_us)}, "action": deletes})
+    dies_us = later(scene, at_us, 2_600_000, 4_000_000)
+    return [*found, entry(scene, dies_us, {"crash": leader}, lasting(scene, 100_000, 800_000))]
+
+
+RETENTION: dict[str, Pattern] = {"passed-reader": passed_reader, "start-in-segment": start_in_segment}
 """Name, as in a nemesis file -> pattern."""
