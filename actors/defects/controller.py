@@ -98,7 +98,7 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "actors.controller",
         "P21",
         "The last known leader is elected although an absent replica is eligible.",
-        nemesis="everything",
+        nemesis="isr",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
     Defect(

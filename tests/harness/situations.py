@@ -62,6 +62,12 @@ class Situations:
         self._unflushed: dict[str, int] = {}
         """Leader of the quorum -> end of what it has appended last, until that is on its disk."""
         self._given_up: set[tuple[str, str, int]] = set()
+        self._voted: dict[str, int] = {}
+        """Voter -> quorum epoch in which it has voted for another one."""
+        self._stands: dict[str, int] = {}
+        """Voter that is prospective -> in which quorum epoch."""
+        self._begun: dict[tuple[str, str], tuple[int, int, int]] = {}
+        """Topic partition and leader -> its leader epoch, and its high watermark and log end as it began that."""
         self._group = ("", "")
         """Who coordinates the group, and its state."""
         self._loaded: dict[tuple[str, str], int] = {}
@@ -106,6 +112,11 @@ class Situations:
         assert isinstance(body, QRole)
         if body.role == "leader" and self._leads("quorum", event, body.epoch):
             self._saw("quorum-leads-twice")
+        stood = self._stands.pop(event.node, -1)
+        if body.role == "prospective":
+            self._stands[event.node] = body.epoch
+        elif body.role == "unattached" and body.epoch == stood == self._voted.get(event.node):
+            self._saw("stands-in-vain")
         if body.role in ("prospective", "candidate") or (body.role == "leader" and body.epoch > 1):
             self._note("election", "", event)
 
@@ -114,6 +125,7 @@ class Situations:
         assert isinstance(body, QVote)
         if body.granted and not body.pre and node_name(body.candidate) != event.node:
             self._note("vote", event.node, event)
+            self._voted[event.node] = body.epoch
 
     def _on_invoke(self, event: Stamped) -> None:
         body = event.body
@@ -191,6 +203,7 @@ class Situations:
             self._saw("leads-twice")
             if self._within("late-metadata", "", event, 10_000):
                 self._saw("stale-client")
+        self._begun[body.tp, event.node] = (body.leader_epoch, body.high_watermark, body.log_end)
         if body.leader_epoch_start > body.high_watermark:
             self._lags[event.node] = body.leader_epoch_start
 
@@ -234,6 +247,10 @@ class Situations:
             self._saw("late-fetch")
         if body.diverging_end >= 0 and event.node.startswith("broker"):
             self._note("truncation", "", event)
+        epoch, committed, end = self._begun.get((body.tp, event.node), (-1, 0, 0))
+        out = body.follower not in self._members.get(body.tp, ())
+        if out and body.leader_epoch == epoch and committed <= body.offset < end and body.diverging_end < 0:
+            self._saw("restarts-alone")
         self._note("fetched", f"{body.tp}/{body.follower}", event)
 
     def _on_image(self, event: Stamped) -> None:

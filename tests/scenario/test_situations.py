@@ -25,6 +25,7 @@ SEEDS = range(1, 13)
 NEMESES = {
     "late-begin": "quorum",
     "struck-voter": "quorum",
+    "stands-in-vain": "quorum",
     "quorum-leads-twice": "quorum",
     "change-at-election": "voters",
     "bounce-at-election": "quorum",
@@ -36,6 +37,7 @@ NEMESES = {
     "asks-late": "isr",
     "fetches-on": "isr",
     "late-fetch": "isr",
+    "restarts-alone": "isr",
     "late-push": "replication",
     "keeps-behind": "isr",
     "again-in-recovery": "isr",

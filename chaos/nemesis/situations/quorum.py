@@ -56,6 +56,17 @@ def struck_voter(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def stands_in_vain(scene: Scene, at_us: int) -> list[Part]:
+    """A voter hears nothing from the moment of its vote on, for longer than it waits for a leader: it asks for votes
+    beforehand, gets no answer, and is in the same epoch as before, in which it has voted."""
+    gone = entry(scene, at_us, {"crash": LEADER}, lasting(scene, 500_000, 2_500_000))
+    who = scene.draw.choice(("voters(unattached)[0]", "voters(unattached)"))
+    deaf: Part = {"partition": {"from": ["controllers"], "to": [who]}}
+    cut = scene.draw.choice(({"partition": {"isolate": who}}, deaf))
+    voted = when(scene, "vote-granted", nth=(1, 1, 2), epoch=2)
+    return [gone, as_seen(scene, voted, cut, 1_500_000, 3_500_000)]
+
+
 def quorum_leads_twice(scene: Scene, at_us: int) -> list[Part]:
     """A leader of the quorum is cut off until another one leads, follows that one, which goes: a process may lead
     twice, with what another one wrote in between."""
@@ -136,6 +147,7 @@ def busy_slow_leader(scene: Scene, at_us: int) -> list[Part]:
 QUORUM: dict[str, Pattern] = {
     "late-begin": late_begin,
     "struck-voter": struck_voter,
+    "stands-in-vain": stands_in_vain,
     "quorum-leads-twice": quorum_leads_twice,
     "change-at-election": change_at_election,
     "bounce-at-election": bounce_at_election,

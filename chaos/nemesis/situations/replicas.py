@@ -132,6 +132,24 @@ def keeps_behind(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, slow, scene.chaos_us)]
 
 
+def restarts_alone(scene: Scene, at_us: int) -> list[Part]:
+    """The followers are out of the ISR, which is smaller than ``min.insync.replicas``, when their leader restarts. It
+    leads again with more in its log than is committed, and the followers come back with less than it had then."""
+    leader, followers = f"leader({scene.tp})", f"followers({scene.tp})"
+    down: Part = {"controlled-shutdown": {"targets": leader}}
+    gone = scene.draw.choice((down, down, {"crash": leader}))
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, gone, lasting(scene, 300_000, 2_000_000))]
+    apart: Part = {"partition": {"between": [followers], "and": [leader, "controllers"]}}
+    away = scene.draw.choice(({"crash": followers}, {"power-loss": followers}, apart))
+    back = when(scene, "node-restarted", (300, 600, 1200))
+    alone = when(scene, "isr-shrunk", (400, 800, 1500), tp=scene.tp)
+    return [
+        {"when": {"at": scene.duration(early(at_us))}, "fault": away, "until": back},
+        as_seen(scene, alone, gone, 50_000, 700_000),
+    ]
+
+
 def late_push(scene: Scene, at_us: int) -> list[Part]:
     """Where the controller pushes metadata to brokers (``metadata.propagation: push``), what it pushes comes late, in
     another order at each of them, while leaders change."""
@@ -153,6 +171,7 @@ REPLICAS: dict[str, Pattern] = {
     "asks-late": asks_late,
     "fetches-on": fetches_on,
     "late-fetch": late_fetch,
+    "restarts-alone": restarts_alone,
     "late-push": late_push,
     "keeps-behind": keeps_behind,
 }
