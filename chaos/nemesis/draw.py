@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from actors.config import setting
 from actors.features import FEATURES, KIP_232, TRANSACTION_VERSION
 from actors.quorum.raft_config import KRAFT_VERSION_FEATURE
 from chaos.faults.base import Fault
@@ -105,6 +106,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         keepers_of(workload),
         transactional_ids_of(workload),
         tiered,
+        setting(config, "request.timeout.ms") * 1000,
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if round_ is not None:

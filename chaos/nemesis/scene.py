@@ -65,7 +65,7 @@ class Cast(msgspec.Struct, frozen=True):
     are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
     metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of
-    producers. remote_store: whether there is one."""
+    producers. remote_store: whether there is one. waits_us: for an answer, in microseconds; then it is asked again."""
 
     controllers: list[str]
     brokers: list[str]
@@ -83,6 +83,7 @@ class Cast(msgspec.Struct, frozen=True):
     keepers: list[str] = []
     transactional_ids: list[str] = []
     remote_store: bool = False
+    waits_us: int = 2_000_000
 
     @property
     def servers(self) -> list[str]:

@@ -38,13 +38,15 @@ def late_end(scene: Scene, at_us: int) -> list[Part]:
 
 def markers_twice(scene: Scene, at_us: int) -> list[Part]:
     """Markers take longer than their coordinator waits for the answer, and its second attempt does not: the first ones
-    arrive when the next transaction is open."""
-    found, at_us = list[Part](), early(at_us)
-    for _ in range(3):
-        _, coordinator = _coordinated(scene)
-        late = _slow(scene, coordinator, "WriteTxnMarkers", 2_050_000, 3_000_000)
-        found.append(entry(scene, at_us, late, lasting(scene, 300_000, 900_000)))
-        at_us = later(scene, at_us, 3_000_000, 4_500_000)
+    arrive when the next transaction is open, whose producer takes a while to end it."""
+    waits_us, at_us = scene.cast.waits_us, early(at_us)
+    slow_end = _slow(scene, "clients", "EndTxn", waits_us // 2, waits_us * 4 // 5)
+    found = [entry(scene, at_us, slow_end, scene.chaos_us)]
+    for _ in range(4):
+        for broker in scene.cast.brokers:
+            late = _slow(scene, broker, "WriteTxnMarkers", waits_us + 250_000, waits_us * 3 // 2 + 100_000)
+            found.append(entry(scene, at_us, late, waits_us * 9 // 10))
+        at_us = later(scene, at_us, 2 * waits_us, 2 * waits_us + 500_000)
     return found
 
 
