@@ -325,6 +325,8 @@ class Situations:
     def _on_load(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, GrpLoad)
+        if any(client in self._gone for members in body.members.values() for client in members.values()):
+            self._saw("dies-unheard")
         if not body.loaded:
             self._loaded.pop((body.tp, event.node), None)
             return

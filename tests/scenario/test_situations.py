@@ -57,6 +57,7 @@ NEMESES = {
     "late-commit": "groups",
     "late-join": "groups",
     "lost-member": "groups",
+    "dies-unheard": "groups",
     "made-anew": "metadata",
     "stale-push": "metadata",
     "former-push": "metadata",

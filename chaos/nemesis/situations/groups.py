@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import Pattern, as_seen, early, entry, lasting, later, when
+from chaos.nemesis.parts import FIRST_US, Pattern, as_seen, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
 
@@ -117,6 +117,18 @@ def lost_member(scene: Scene, at_us: int) -> list[Part]:
     return [*found, entry(scene, then_us, _struck(scene), lasting(scene, 200_000, 1_500_000))]
 
 
+def dies_unheard(scene: Scene, at_us: int) -> list[Part]:
+    """A coordinator goes, mostly in good order, and a member dies for good before the next coordinator has read its
+    log: the member is in the log, and the next coordinator never hears of it."""
+    who, at_us = _coordinator(scene), min(early(at_us), later(scene, FIRST_US, 0, 800_000))
+    goes: Part = {"controlled-shutdown": {"targets": who}}
+    then_us = at_us
+    if scene.draw.random() < 0.3:
+        goes, then_us = {scene.draw.choice(("crash", "power-loss")): who}, later(scene, at_us, 1000, 300_000)
+    dies: Part = {"crash": scene.draw.choice(scene.cast.members)}
+    return [entry(scene, at_us, goes, lasting(scene, 300_000, 1_500_000)), entry(scene, then_us, dies, scene.chaos_us)]
+
+
 GROUPS: dict[str, Pattern] = {
     "failover-in-rebalance": failover_in_rebalance,
     "dies-in-rebalance": dies_in_rebalance,
@@ -125,5 +137,6 @@ GROUPS: dict[str, Pattern] = {
     "late-commit": late_commit,
     "late-join": late_join,
     "lost-member": lost_member,
+    "dies-unheard": dies_unheard,
 }
 """Name, as in a nemesis file -> pattern. They need a group."""

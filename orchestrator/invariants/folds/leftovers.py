@@ -40,7 +40,7 @@ class Leftovers(msgspec.Struct):
                 self.disks_us[node] = max(until_us, self.disks_us.get(node, 0))
                 self.all_us = max(until_us, self.all_us)
         elif body.kind in SLOW_LINKS and body.phase == "start":
-            self.slowing[body.fault] = dict.fromkeys(_pairs(body), int(body.parameters["delay_max_us"]))
+            self.slowing[body.fault] = dict.fromkeys(pairs_of(body), int(body.parameters["delay_max_us"]))
         elif body.kind in SLOW_LINKS:
             for pair in self.slowing.get(body.fault, ()):
                 # What was sent while several were in force takes as long as all of them together.
@@ -58,7 +58,8 @@ class Leftovers(msgspec.Struct):
         return self.disks_us.get(node, 0)
 
 
-def _pairs(body: CtlFault) -> Iterator[str]:
+def pairs_of(body: CtlFault) -> Iterator[str]:
+    """The links that a fault is about, as "source target"."""
     sources, targets = body.parameters["from"], body.parameters["to"]
     for source, target in product(sources, targets):
         yield f"{source} {target}"

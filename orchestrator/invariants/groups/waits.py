@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlFault, CtlWindow, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, CtlFault, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
@@ -19,7 +20,8 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
-from orchestrator.invariants.folds.leftovers import Leftovers
+from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import GROUP
 
 Wait = Literal["", "join", "sync", "member"]
@@ -47,25 +49,42 @@ class Word(msgspec.Struct, frozen=True):
 
 
 class Waits(State):
-    """word: None while nobody coordinates. running: clients that run. gone: member id -> since when nobody has it any
-    more. frozen: node -> faults that are in force and touch its clock; thawed_us: node -> when the last one ended.
-    since_us, core, left: of the window, -1 while there is none. armed_us: when it is looked at next, -1 never."""
+    """word: None while nobody coordinates. running: clients that run. clients: member id -> client, of all that a
+    coordinator told of; gone: member id -> since when nobody has it any more. frozen: node -> faults that are in force
+    and touch its clock; thawed_us: node -> when the last one ended. cut: "source target" -> faults on the link that
+    are in force; joined_us: "source target" -> when the last one ended. armed_us: when it is looked at next, -1
+    never."""
 
     bounds: Bounds = Bounds()
     static: list[str] = []
     word: Word | None = None
     running: set[str] = set()
+    clients: dict[str, str] = {}
     gone: dict[str, int] = {}
     frozen: dict[str, set[str]] = {}
     thawed_us: dict[str, int] = {}
-    since_us: int = -1
-    core: set[str] = set()
+    cut: dict[str, set[str]] = {}
+    joined_us: dict[str, int] = {}
     left: Leftovers = msgspec.field(default_factory=Leftovers)
     armed_us: int = -1
 
     def silent(self, word: Word) -> list[str]:
-        """Members that are gone, by when they went."""
-        return sorted((each for each in word.members if each in self.gone), key=lambda each: self.gone[each])
+        """Members that are gone, by when the coordinator has heard the last of them."""
+        gone = [each for each in word.members if each in self.gone]
+        return sorted(gone, key=lambda each: self.heard_us(word, each))
+
+    def heard_us(self, word: Word, member: str) -> int:
+        """Until when a coordinator may have heard of a member that is gone: what it sent may be on its way."""
+        client = word.members[member]
+        links = [f"{client} {word.node}", f"{word.node} {client}"]
+        arrived_us = max(self.left.between_us(client, word.node), *(self.joined_us.get(each, 0) for each in links))
+        return max(self.gone[member], arrived_us, self.thawed_us.get(client, 0) if client in self.running else 0)
+
+    def is_silenced(self, word: Word, member: str) -> bool:
+        """Whether a fault still has what a member that is gone sent, or the client that had it and is up."""
+        client = word.members[member]
+        stuck = client in self.running and bool(self.frozen.get(client))
+        return stuck or any(self.cut.get(each) for each in (f"{client} {word.node}", f"{word.node} {client}"))
 
     def wait(self) -> tuple[Wait, int]:
         """For what the coordinator waits, and until when at the most (microseconds); "" for nothing that ends by
@@ -78,9 +97,9 @@ class Waits(State):
             return "join", since_us + self.bounds.join_us
         if word.state == "CompletingRebalance":
             return "sync", since_us + self.bounds.sync_us
-        silent = self.silent(word) if word.state == "Stable" else []
-        if silent and self.since_us >= 0 and word.node in self.core:
-            return "member", max(since_us, self.since_us, self.gone[silent[0]]) + self.bounds.member_us
+        silent = [each for each in self.silent(word) if not self.is_silenced(word, each)]
+        if silent and word.state == "Stable":
+            return "member", max(since_us, self.heard_us(word, silent[0])) + self.bounds.member_us
         return "", -1
 
 
@@ -108,12 +127,13 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             "member"
         ),
         "members that are up although the coordinator does not hear from them",
-        "members that become silent outside of windows: their earlier requests may still be on their way",
+        "silent members while faults affect the links of their client to the coordinator: requests may arrive late",
+        "members that are gone while others wait for an assignment, or to join again: these waits end in any case",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeUp, NodeDown, CtlFault, CtlWindow)
+        return (NodeUp, NodeDown, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Waits:
         session_ms = longest_ms(profile, "session.timeout.ms", "consumer")
@@ -136,34 +156,35 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         kind = type(body)
         if kind is CtlFault:
             state.left.take(body, event.wall)
-            if body.kind not in LINK_FAULTS:
-                self._touch(state, event, body)
-        elif kind is CtlWindow:
-            opens = body.phase == "open"
-            state.since_us = max(event.wall, state.left.all_us) if opens else -1
-            state.core = set(body.core) if opens else set()
+            if body.kind in LINK_FAULTS:
+                self._note(body, event.wall, pairs_of(body), state.cut, state.joined_us)
+            else:
+                self._note(body, event.wall, body.targets, state.frozen, state.thawed_us)
         elif kind is NodeUp:
             state.running.add(event.node)
         else:
             state.running.discard(event.node)
             if state.word is not None and event.node == state.word.node:
                 state.word = None
-            elif state.word is not None:
-                mine = [member for member, client in state.word.members.items() if client == event.node]
-                self._went(state, event, mine)
+            self._went(state, event, [member for member, client in state.clients.items() if client == event.node])
         return self._arm(state)
 
-    def _touch(self, state: Waits, event: Stamped, body: CtlFault) -> None:
-        for node in body.targets:
-            state.thawed_us[node] = event.wall
+    @staticmethod
+    def _note(
+        body: CtlFault, now_us: int, touched: Iterable[str], force: dict[str, set[str]], over_us: dict[str, int]
+    ) -> None:
+        """A fault begins, or ends, for each of those."""
+        for each in touched:
+            over_us[each] = now_us
             if body.phase == "start":
-                state.frozen.setdefault(node, set()).add(body.fault)
+                force.setdefault(each, set()).add(body.fault)
             else:
-                state.frozen.get(node, set()).discard(body.fault)
+                force.get(each, set()).discard(body.fault)
 
     def _went(self, state: Waits, event: Stamped, members: list[str]) -> None:
         for member in members:
             state.gone.setdefault(member, event.wall)
+        forget_first(state.gone, SESSIONS_REMEMBERED)
 
     # ---- the group ------------------------------------------------------------------------------------------
 
@@ -201,13 +222,14 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
 
     def _told(self, state: Waits, event: Stamped, word: tuple[int, str, int], members: dict[str, str]) -> None:
         epoch, now, generation = word
+        for member, client in members.items():
+            touch(state.clients, member, client)
+        forget_first(state.clients, SESSIONS_REMEMBERED)
         if state.word is not None and epoch < state.word.epoch:
             return
         state.word = Word(event.node, epoch, now, generation, dict(members), event.wall, witness(event))
         # Whose client is down already was not known to be a member.
         self._went(state, event, [member for member, client in members.items() if client not in state.running])
-        for member in [member for member in state.gone if member not in members]:
-            del state.gone[member]
         if now == "Dead":
             state.word = None
 
