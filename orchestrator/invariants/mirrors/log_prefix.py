@@ -188,12 +188,12 @@ class Prefix(msgspec.Struct):
 
     def shared_with(self, other: Prefix, at_most: int) -> int:
         """The highest boundary, not above ``at_most``, that both logs have with the same prefix hash: what lies below
-        is the same in both. What either has forgotten counts as shared."""
+        is the same in both. What either has forgotten counts as shared, up to where the other ends."""
         batches = self.batches
         for index in range(bisect_right(self.ends, at_most) - 1, -1, -1):
             if other.matches(batches[index].end, batches[index].ph) is not False:
                 return batches[index].end
-        return min(self.floor, at_most)
+        return min(self.floor, at_most, other.end)
 
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""

@@ -229,6 +229,20 @@ def test_a_log_cut_below_what_was_forgotten_ends_there() -> None:
     assert (log.end, log.last_epoch, log.ph_at(5)) == (5, 6, 7)
 
 
+def test_what_was_forgotten_is_shared_up_to_the_end_of_the_other_log() -> None:
+    """Shows that a log whose first batches are forgotten shares them with another one as far as that one reaches: with
+    a leader that has lost its disk it shares nothing, and may be truncated (P12)."""
+    log = Prefix()
+    for base in range(0, 30, 10):
+        log.append(BatchFacts(base, base + 10, 4, base + 1, -1, -1, -1, []))
+    emptied, other = log.copy(), log.copy()
+    emptied.cut(0)
+    log.trim(20)
+    assert [log.shared_with(each, 30) for each in (emptied, other)] == [0, 30]
+    other.cut(10)
+    assert log.shared_with(other, 30) == 10
+
+
 def test_leader_epochs_are_known_below_what_was_forgotten() -> None:
     """Shows that a log which is cut below its floor is known to end with the leader epoch that it has there, so that
     the next batch of that epoch is none where an epoch begins."""
