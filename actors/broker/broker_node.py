@@ -397,7 +397,8 @@ class BrokerNode(msgspec.Struct):
                 clean=self.clean_shutdown.found and not self.lifecycle.failure, detail=self.lifecycle.failure
             )
             return
-        self.replicas.checkpoint(turn)
+        if "watermarks-lost-at-shutdown" not in turn.step.defects:
+            self.replicas.checkpoint(turn)
         self.logs.checkpoint(turn)
         logs = [file for partition in self.replicas.partitions.values() for file in partition.log.files]
         checkpoints = [replica_manager.CHECKPOINT_FILE]

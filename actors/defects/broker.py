@@ -263,6 +263,12 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         settings=("config.replica.high.watermark.checkpoint.interval.ms=50",),
     ),
     Defect(
+        "watermarks-lost-at-shutdown",
+        "actors.broker",
+        "P10",
+        "A broker that shuts itself down does not write its high watermarks to their checkpoint.",
+    ),
+    Defect(
         "isr-answer-awaited",
         "actors.broker",
         "L4",

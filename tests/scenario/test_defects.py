@@ -361,6 +361,9 @@ PROOFS: dict[str, Proof] = {
     "checkpoint-of-log-ends": Proof(
         "tail", r"broker-1 took up orders-0 .* with high watermark [\d,]+, but up to there its log"
     ),
+    "watermarks-lost-at-shutdown": Proof(
+        "two-lives", r"broker-3 took up orders-0 with high watermark 0 after it had shut itself down in good order with"
+    ),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "watermark-waits-for-fenced": Proof(

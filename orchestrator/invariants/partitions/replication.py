@@ -13,6 +13,8 @@ from actors.trace.events import (
     IsrPropose,
     LogHw,
     LogTrunc,
+    NodeDown,
+    NodeUp,
     PartAssume,
     PartChange,
     RepFetch,
@@ -154,7 +156,7 @@ class Watermarks(State):
 
     ``made``: the latest change of the partition, by the newest ``controller``. ``overtaken``: a proposal that its
     leader has given up, so that it does not know of what a controller makes of it. ``known``: the finding about
-    positions that are kept, if it is one here.
+    positions that are kept, if it is one here. ``shut_down``: nodes that ended in good order, until they take it up.
     """
 
     leaders: dict[str, Fetched] = {}
@@ -163,6 +165,7 @@ class Watermarks(State):
     made: Made = (-1, -1, frozenset())
     overtaken: Made | None = None
     known: str = ""
+    shut_down: dict[str, Witness] = {}
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -172,26 +175,44 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     Example: broker-1 sets its high watermark of orders-0 to 1,310, its log end, while broker-2, a member of the ISR,
     has fetched only up to 1,204. Or broker-2 had fetched up to 1,310 two leader epochs ago and has truncated its log
     since, and broker-1, elected again in place, still counts it. A follower's high watermark may go down, but it must
-    be one that some leader committed, and so must the initial one of a role, such as that of a checkpoint.
+    be one that some leader committed, and so must the initial one of a role, such as that of a checkpoint. A broker
+    that shuts itself down checkpoints its high watermarks last, and the next start begins with them.
     """
 
     id = "P10"
     title = "While a leader leads, high watermarks only rise, and cover no record that an ISR member lacks"
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
-    tested_when = "a replica of a data partition moves its high watermark"
+    tested_when = (
+        "a replica of a data partition moves its high watermark, or a broker takes it up after it had shut itself down"
+    )
     unseen = (
         "the time at which a high watermark rises: P18 judges that",
+        "a high watermark that is too low after a crash: its checkpoint may be older",
         "a high watermark that is too high after a checkpoint, until the broker moves it",
     )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
-    before_types = (LogTrunc,)
+    before_types = (LogTrunc, PartAssume)
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
         return Watermarks(key, known=known_as(profile, "finding-reelected-in-place"))
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (NodeUp, NodeDown)
+
+    def hear(self, state: Watermarks, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is NodeDown and body.mode == "clean":
+            state.shut_down[event.node] = witness(event)
+        elif type(body) is NodeDown or (type(body) is NodeUp and body.wiped):
+            state.shut_down.pop(event.node, None)
+        return NOTHING
+
     def before(self, state: Watermarks, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is PartAssume:
+            return self._begins(state, event, body, mirror)
         assert type(body) is LogTrunc
         replica = mirror.replica(event.node)
         if replica.incarnation == event.incarnation and replica.high_watermark > body.to:
@@ -248,6 +269,21 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         elif type(body) is IsrPropose and body.outcome == OVERTAKEN:
             state.overtaken = proposed(body)
         return NOTHING
+
+    def _begins(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        """A broker takes a partition up, perhaps for the first time since it shut itself down."""
+        by = state.shut_down.pop(event.node, None)
+        if by is None:
+            return NOTHING
+        state.tested += 1
+        had = mirror.replica(event.node).high_watermark
+        if body.high_watermark >= had:
+            return NOTHING
+        sentence = (
+            f"{event.node} took up {state.key} with high watermark {body.high_watermark:,} after it had shut itself "
+            f"down in good order with {had:,}"
+        )
+        return self.violated(state.key, sentence, by, event)
 
     def _lead(self, state: Watermarks, event: Stamped, body: PartAssume) -> None:
         """A leader that is elected again in place, without having followed in between, still knows where its followers

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from actors.trace.events import LogHw, LogStart
@@ -265,6 +267,24 @@ def test_a_truncation_takes_the_high_watermark_along() -> None:
     begun_anew.truncate("broker-2", 1, reason="recovery")
     begun_anew.assume(2, 1, leader=3)
     assert begun_anew.result("P10").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("mode", "wiped", "begins_with", "violated"),
+    [("clean", False, 1, 0), ("clean", False, 0, 1), ("crash", False, 0, 0), ("clean", True, 0, 0)],
+)
+def test_a_high_watermark_outlives_a_shutdown(
+    mode: Literal["clean", "crash"], wiped: bool, begins_with: int, violated: int
+) -> None:
+    """Shows that a broker that shut itself down begins with its last high watermark. After a crash the checkpoint may
+    be older, and a wiped disk has none."""
+    trace = committed("a")
+    trace.high_watermark("broker-2", 1, role="follower")
+    trace.down("broker-2", mode)
+    trace.up("broker-2", wiped=wiped)
+    trace.assume(2, 0, begins_with, leader=1)
+    trace.assume(2, 1, 0, leader=3)
+    assert trace.result("P10").violated == violated
 
 
 def test_a_high_watermark_beyond_the_log() -> None:
