@@ -143,19 +143,24 @@ def open_positions(scene: Scene, at_us: int) -> list[Part]:
 
 
 def late_batch(scene: Scene, at_us: int) -> list[Part]:
-    """A batch is under way, or is being verified, until its producer has given it up and aborted: its transaction is
-    over on its partition when the leader is to append it."""
-    client, coordinator = _coordinated(scene)
-    found, at_us = list[Part](), early(at_us)
-    verified = scene.draw.random() < 0.4
+    """Batches are being verified, or are under way, until their producers have given them up and aborted: their
+    transactions are over on their partitions when the leaders are to append them. First one, then the other."""
+    at_us = early(at_us)
+    found = _late_batches(scene, at_us, verified=True)
+    return found + _late_batches(scene, later(scene, at_us, 6_500_000, 7_500_000), verified=False)
+
+
+def _late_batches(scene: Scene, at_us: int, *, verified: bool) -> list[Part]:
+    """For a few transactions, batches take until after they are given up; or not so long, and then the coordinator,
+    which was asked in time, answers their leaders as late as they wait for that: the last batches that are sent before
+    the first one is given up are being verified when the last one is."""
+    low_us, high_us = (1_450_000, 1_750_000) if verified else (2_050_000, 2_500_000)
+    lasts = lasting(scene, 4_500_000, 5_500_000)
+    found = [entry(scene, at_us, _slow(scene, "clients", "Produce", low_us, high_us), lasts)]
     if verified:
-        late = _slow(scene, coordinator, "AddPartitionsToTxn", 700_000, 950_000)
-        found.append(entry(scene, at_us, late, 8_000_000))
-    low_us, high_us = (1_500_000, 1_980_000) if verified else (2_050_000, 2_500_000)
-    for _ in range(3):
-        late = _slow(scene, client, "Produce", low_us, high_us)
-        found.append(entry(scene, at_us, late, lasting(scene, 1_200_000, 1_900_000)))
-        at_us = later(scene, at_us, 3_500_000, 4_500_000)
+        (_, coordinator), waits_us = _coordinated(scene), scene.cast.waits_us
+        late = _slow(scene, coordinator, "AddPartitionsToTxn", waits_us * 9 // 10, waits_us * 19 // 20)
+        found.append(entry(scene, at_us, late, lasts + 1_000_000))
     return found
 
 
