@@ -157,6 +157,7 @@ class Plan(msgspec.Struct, frozen=True):
             **({"groups": groups} if (groups := self.groups()) else {}),
             **({"transactional": names} if (names := self._transactional()) else {}),
             **({"consumer_calls": callers} if (callers := self._consumer_calls()) else {}),
+            **({"stalling": members} if (members := self._stalling()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
@@ -168,6 +169,11 @@ class Plan(msgspec.Struct, frozen=True):
     def _consumer_calls(self) -> list[str]:
         """Clients of ListOffsets that ask as a consumer's call does."""
         return [node.name for node in self.clients if node.workload.get("client") == "consumer"]
+
+    def _stalling(self) -> list[str]:
+        """Members of groups whose applications stop polling for so long that they leave their group."""
+        members = [node for node in self.clients if node.workload.get("stall_every_ms")]
+        return [node.name for node in members if node.workload["stall_ms"] > node.config["max.poll.interval.ms"]]
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""

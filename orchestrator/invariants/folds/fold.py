@@ -124,7 +124,8 @@ class Profile(msgspec.Struct, frozen=True):
     ``voters``: ids of the voters that the quorum began with; ``versions``: API -> lowest and highest that servers
     speak. ``groups``: per group its ``members`` (clients, by name) and the topic ``partitions`` that they subscribe to.
     ``transactional``: clients that send in transactions. ``consumer_calls``: clients of ListOffsets that ask as a
-    consumer's call does.
+    consumer's call does. ``stalling``: members of groups whose applications stop polling for longer than
+    max.poll.interval.ms again and again.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
     ``bounced_versions``: the same of the versions that they speak, API -> ranges.
@@ -143,6 +144,7 @@ class Profile(msgspec.Struct, frozen=True):
     groups: dict[str, dict[str, list[str]]] = {}
     transactional: list[str] = []
     consumer_calls: list[str] = []
+    stalling: list[str] = []
     epsilon_us: int = 0
 
     def feature(self, name: str, node: str = "") -> str:

@@ -47,7 +47,7 @@ class Gathering(WindowState):
     one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a newer one.
     disconnected: members that lost a connection to a broker since they were last assigned something. fenced: those that
     got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
-    coordinator's word."""
+    coordinator's word. stalling: members whose applications stop polling for longer than they may."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -62,6 +62,7 @@ class Gathering(WindowState):
     removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     seen: Seen | None = None
     stopping: bool = False
+    stalling: list[str] = []
 
     @property
     def members(self) -> list[str]:
@@ -130,7 +131,14 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         group = profile.groups.get(key, {})
         members, partitions = list(group.get("members", [])), list(group.get("partitions", []))
         pushes = LatePushes.of(profile)
-        return Gathering(key, beta_us=beta(profile, self.id), expected=members, partitions=partitions, pushes=pushes)
+        return Gathering(
+            key,
+            beta_us=beta(profile, self.id),
+            expected=members,
+            partitions=partitions,
+            pushes=pushes,
+            stalling=profile.stalling,
+        )
 
     def hear(self, state: Gathering, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -203,12 +211,12 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         return self._judge(state, event)
 
     def _left(self, state: Gathering, body: GrpGen) -> bool:
-        """Whether members asked to leave whose consumers are not closed: their applications have not polled for
-        max.poll.interval.ms. No group gets together while its members do that by turns."""
+        """Whether members asked to leave whose applications do not poll for longer than max.poll.interval.ms again and
+        again. No group gets together while its members do that by turns."""
         if state.seen is None or body.coordinator_epoch < state.seen.coordinator_epoch:
             return False
         gone = [each for each in state.seen.clients if each not in body.members.values()]
-        return body.reason.startswith(MEMBERS_LEFT) and any(each not in state.away for each in gone)
+        return body.reason.startswith(MEMBERS_LEFT) and any(each in state.stalling for each in gone)
 
     def _told(
         self, state: Gathering, event: Stamped, epoch: int, now: tuple[str, int], members: dict[str, str]

@@ -120,6 +120,17 @@ def test_a_disk_of_another_cluster_is_in_the_profile() -> None:
     assert plan.profile()["nodes"]["controller-1"] == {"cluster_id": "another"}
 
 
+def test_members_that_stall_for_too_long_are_in_the_profile() -> None:
+    """Shows that invariants are told of members that stop polling for longer than max.poll.interval.ms, and of no
+    others."""
+    consumers = [
+        f"  - consumer: {{topic: orders, group: billing, stall: {{every: 9s, lasts: {lasts}}}, "
+        "config: {max.poll.interval.ms: 2000}}\n"
+        for lasts in ("2s", "3s")
+    ]
+    assert plan_of("".join(consumers)).profile()["stalling"] == ["consumer-3"]
+
+
 def test_a_variant_wins_over_the_scenario_and_a_setting_over_both() -> None:
     """Shows the order of layers, with a feature's plain name in a later layer over a single switch before it."""
     loaded = load_text(BASE + RICH)

@@ -15,9 +15,9 @@ BOUND_US = bound_us(Profile(), "L11")
 CORE = ("broker-1", ONE, TWO)
 
 
-def begun(*core: str) -> GroupTrace:
+def begun(*core: str, **profile: object) -> GroupTrace:
     """Both members are up, and a window is open."""
-    trace = GroupTrace()
+    trace = GroupTrace(**profile)
     trace.up(ONE, "group-consumer")
     trace.up(TWO, "group-consumer")
     trace.window("open", *(core or CORE))
@@ -118,12 +118,17 @@ def test_the_others_go_on_without_who_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "violated"), [(f"{MEMBERS_LEFT} (m2) members", 0), ("removing member m2 on heartbeat expiration", 1)]
+    ("reason", "stalling", "violated"),
+    [
+        (f"{MEMBERS_LEFT} (m2) members", [TWO], 0),
+        (f"{MEMBERS_LEFT} (m2) members", [ONE], 1),
+        ("removing member m2 on heartbeat expiration", [TWO], 1),
+    ],
 )
-def test_members_whose_applications_do_not_poll(reason: str, violated: int) -> None:
+def test_members_whose_applications_do_not_poll(reason: str, stalling: list[str], violated: int) -> None:
     """Shows that the bound begins anew with each member that asks to leave as its application does not poll, and with
-    none that its coordinator gives up."""
-    trace = begun()
+    none whose application always does, or that its coordinator gives up."""
+    trace = begun(stalling=stalling)
     settles(trace)
     for each in range(3):
         one = GrpGen(OFFSETS, GROUP, "PreparingRebalance", 2 + each, 0, members={"m1": ONE}, reason=reason)
