@@ -120,11 +120,15 @@ class WindowInvariant(KeyedInvariant[W]):
         if state.since_us < 0 or not state.due:
             return NOTHING
         oldest = next(iter(state.due.values()))
-        due_us = max(oldest.since_us, state.since_us) + state.beta_us
+        due_us = self.due_us(state, oldest)
         if 0 <= state.armed_us <= due_us:
             return NOTHING
         state.armed_us = due_us
         return (Deadline(due_us),)
+
+    def due_us(self, state: W, obligation: Obligation) -> int:
+        """When an obligation is due in the window: never earlier than one that came up before it."""
+        return max(obligation.since_us, state.since_us) + state.beta_us
 
     def expire(self, state: W, at_us: int) -> Emissions:
         if at_us != state.armed_us:
@@ -134,7 +138,7 @@ class WindowInvariant(KeyedInvariant[W]):
             return NOTHING
         found: list[Emissions] = []
         for name, obligation in list(state.due.items()):
-            if max(obligation.since_us, state.since_us) + state.beta_us > at_us:
+            if self.due_us(state, obligation) > at_us:
                 break
             del state.due[name]
             found.append(self.missed(state, name, obligation))

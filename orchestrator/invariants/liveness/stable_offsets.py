@@ -151,13 +151,19 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
             self.oblige(state, STABLE, event, state.high_watermark)
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
+    def due_us(self, state: Unstable, obligation: Obligation) -> int:
+        """The timeout of a transaction counts from its beginning, under whatever coordinator: not anew in a window."""
+        timeout_us = state.beta_us - state.bound_us
+        return max(obligation.since_us + timeout_us, state.since_us) + state.bound_us
+
     def missed(self, state: Unstable, name: str, obligation: Obligation) -> Emissions:
         if not state.brokers <= state.core:
             return NOTHING
         stable = state.transactions.stable_offset(state.high_watermark)
         sentence = (
-            f"the last stable offset of {state.key} did not reach {obligation.target:,} {self.within(state)}, "
-            f"transactions' timeout of {state.timeout_us / 1_000_000:g} s included: it is {stable:,}"
+            f"the last stable offset of {state.key} did not reach {obligation.target:,} within "
+            f"{state.bound_us / 1_000_000:g} s without a fault that could prevent it, after the "
+            f"transactions' timeout of {state.timeout_us / 1_000_000:g} s: it is {stable:,}"
         )
         for span in state.transactions.open.values():
             if span.first == stable:

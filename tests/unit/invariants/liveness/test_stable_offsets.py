@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlFault, LogTrunc, NodeDown
+from actors.trace.events import CtlFault, CtlWindow, LogTrunc, NodeDown
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
@@ -41,8 +41,6 @@ class Waiting(TransactionTrace):
 
 
 def _window(*core: str) -> Any:
-    from actors.trace.events import CtlWindow
-
     return CtlWindow("w", "open", list(core))
 
 
@@ -63,8 +61,22 @@ def test_a_transaction_that_does_not_end() -> None:
     (finding,) = run.result("L10").violations
     assert finding.sentence.startswith("the last stable offset of orders-0 did not reach 2 within ")
     assert finding.sentence.endswith(
-        "transactions' timeout of 1 s included: it is 0, where producer id 7 has a transaction open"
+        "after the transactions' timeout of 1 s: it is 0, where producer id 7 has a transaction open"
     )
+
+
+def test_a_timeout_that_was_over_before_the_window() -> None:
+    """Shows that it does not count anew in a window: the coordinator that is there knows when the transaction began."""
+    run = Waiting()
+    run.emit("driver", CtlWindow("w", "close", []))
+    run.wall += TIMEOUT_US
+    run.emit("driver", _window(*BROKERS))
+    run.wall += bound_us(Profile(), "L10") - 200_000
+    run.emit("driver", CtlFault("f", "drop", "start", [], {}))
+    assert run.result("L10").status != "violated"
+    run.wall += 400_000
+    run.emit("driver", CtlFault("g", "drop", "start", [], {}))
+    assert run.result("L10").status == "violated"
 
 
 def test_a_marker_that_is_not_replicated() -> None:
