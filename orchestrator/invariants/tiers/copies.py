@@ -33,6 +33,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import PARTITION, SEGMENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_of, may_lose_metadata, of_process
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
@@ -58,9 +59,11 @@ class Knowledge(KnownCopies):
 
 
 class Copied(State):
-    """end: the end of all copies that ever were (exclusive). known: by broker."""
+    """end: the end of all copies that ever were (exclusive). deleted: the highest log start that retention or an
+    operator gave a replica. known: by broker."""
 
     end: int = 0
+    deleted: int = 0
     known: dict[str, Knowledge] = {}
 
     def of(self, event: Stamped) -> Knowledge:
@@ -87,7 +90,10 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         "retention"
     )
     route = PARTITION
-    unseen = ("Leader epochs, where it compares offsets to judge gaps and local retention: R7 judges look-ups.",)
+    unseen = (
+        "Leader epochs, where it compares offsets to judge gaps and local retention: R7 judges look-ups.",
+        "A gap below a log start from before an unclean election, in the log that the election gave up.",
+    )
     types = (TierSegment, LogHw, LogStart, LogLocalStart)
 
     def initial(self, key: str, profile: Profile) -> Copied:
@@ -104,6 +110,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             if body.reason == "remote":
                 known = state.of(event)
                 known.looked = list(known.copies)
+            elif body.reason not in (*ANEW, "load", "leader"):  # by retention, or at the request of an operator
+                state.deleted = max(state.deleted, body.new)
         elif kind is LogLocalStart:
             return self._dropped(state, event, body)
         elif body.phase == "known":
@@ -154,7 +162,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
                 f"{body.last_stable_offset:,}"
             )
             return self.violated(state.key, sentence, known.by, event)
-        first = max(state.end, body.log_start)
+        # A leader that lost the checkpoint of its log start begins with an older one, and has no local segment there.
+        first = max(state.end, body.log_start, state.deleted)
         if body.start > first:
             sentence = f"{what}, but no copy has offsets {first:,} to {body.start - 1:,}"
             return self.violated(state.key, sentence, event)

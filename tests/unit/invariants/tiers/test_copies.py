@@ -114,6 +114,24 @@ def test_a_high_watermark_is_what_the_broker_recorded_of_it() -> None:
     assert trace.result("R10").status == "held"
 
 
+@pytest.mark.parametrize(
+    ("start", "reason", "status"),
+    [
+        (20, "retention-bytes", "held"),
+        (20, "delete-records", "held"),
+        (15, "retention-ms", "violated"),
+        (20, "leader", "violated"),
+    ],
+)
+def test_a_gap_of_deleted_records(start: int, reason: Any, status: str) -> None:
+    """Shows that a copy may leave out what was deleted, even if its leader lost its log start with its checkpoint."""
+    trace = Tiers()
+    trace.copy("a", 0, 1, 1)
+    trace.emit("broker-2", LogStart(TP, start, reason, 0))
+    trace.copy("c", 20, log_start=5)
+    assert trace.result("R10").status == status
+
+
 @pytest.mark.parametrize(("log_start", "broken"), [(0, True), (15, True), (20, False)])
 def test_a_gap_between_copies(log_start: int, broken: bool) -> None:
     """Shows that a copy continues the last one, or begins where the log does."""
