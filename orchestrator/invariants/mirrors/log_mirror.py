@@ -458,10 +458,12 @@ class LogMirror(msgspec.Struct):
             return
         self._freeze(replica)
         first = body.lost.get(self.tp, replica.log.end)
+        whole = not self.budget.quorum and self.tp in body.lost and first <= replica.local_start
         if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
-            replica.losses.append(Loss(first, replica.log.end, [node_name(member) for member in self.isr] == [node]))
-        if not self.budget.quorum and self.tp in body.lost and first <= replica.local_start:
+            alone = [node_name(member) for member in self.isr] == [node]
+            replica.losses.append(Loss(first, replica.log.end, alone, whole))
+        if whole:
             first = replica.start = replica.local_start = 0  # with the header of its first segment, or all of its files
         replica.cut(first)
         self.producers.cut(node, first)
@@ -574,4 +576,4 @@ class LogMirror(msgspec.Struct):
 
 def _loss_of(replica: Replica, offset: int) -> Loss | None:
     """What took an offset from a replica, if anything did."""
-    return next((loss for loss in replica.losses if loss.start <= offset < loss.end), None)
+    return next((loss for loss in replica.losses if (loss.whole or loss.start <= offset) and offset < loss.end), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConsPos, MetaView
+from actors.trace.events import ConsPos, LogLocalStart, MetaView
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -209,6 +209,20 @@ def test_a_record_that_is_back_is_not_lost() -> None:
     trace.lead(3, 3, cause="unclean", isr=(3,))
     result = trace.result("C1")
     assert (result.excused, result.regained) == ({"loss-budget": 1}, {})
+
+
+@pytest.mark.parametrize(("lost", "rule"), [(2, "loss-budget"), (3, "")])
+def test_a_power_loss_takes_a_tiered_log_as_a_whole(lost: int, rule: str) -> None:
+    """Shows that a replica which lost all that it had itself has lost what it had in remote storage alone, too, and that
+    one which kept a part of it has not."""
+    trace = committed("a", "b", "c", "d", followers=(), min_isr=1)
+    trace.acked("producer-1", "a", 0, 1, 0)
+    trace.emit("broker-1", LogLocalStart(TP, 2, "retention-ms", 0, 4))
+    trace.down("broker-1", "lossy", lost={TP: lost})
+    trace.up("broker-1")
+    trace.logs[TP, "broker-1"] = [(0, 0)]
+    trace.lead(1, 1)
+    assert trace.result("C1").excused.get("loss-budget", 0) == bool(rule)
 
 
 def test_a_power_loss_excuses_what_it_took() -> None:
