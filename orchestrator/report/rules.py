@@ -33,6 +33,7 @@ BECAUSE = {
     "late-push": "a delayed UpdateMetadata replaced a newer one",
     "leader-away": "the leader was away",
     "log-start-moved": "the log start moved while remote storage was searched",
+    "log-start-went-back": "a restart lost the log start",
     "loss-budget": "disks lost more than replication can replace",
     "marker-of-former": "an earlier transaction had the same epoch",
     "metadata-lost": "the metadata of copies had lost records",

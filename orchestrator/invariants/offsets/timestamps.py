@@ -8,7 +8,7 @@ from bisect import bisect_left
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import LogAppend, LogHw, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
+from actors.trace.events import LogAppend, LogHw, LogStart, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -16,6 +16,7 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
+from orchestrator.invariants.tiers.known_copies import WENT_BACK, OwnStarts
 
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
@@ -78,6 +79,7 @@ class Stamps(State):
     copied: int = -1
     deleted: int = 0
     waiting: dict[str, tuple[int, Limits]] = {}
+    starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
 
     @property
     def numbers(self) -> range:
@@ -118,9 +120,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     exemptions = {
         "log-start-moved": "The log start moved while the request waited for remote storage. Kafka looks for copies of "
         "the leader epoch at the former start, finds no such epoch any more, and searches the local log alone: the "
-        "answer may be a later record."
+        "answer may be a later record.",
+        **WENT_BACK,
     }
-    types = (LogAppend, LogHw, RpcPark, RpcReply, TierSegment)
+    types = (LogAppend, LogHw, LogStart, RpcPark, RpcReply, TierSegment)
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
         "Timestamps in the log of a follower, before it leads and answers.",
@@ -146,6 +149,8 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif type(body) is LogHw:
             if mirror.newly_committed:
                 self._commit(state, mirror)
+        elif type(body) is LogStart:
+            state.starts.take(event, body)
         elif type(body) is TierSegment:
             state.copied = max(state.copied, body.end)
             if body.phase == "deleting":
@@ -163,16 +168,19 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                     if wrong := self._wrong(state, event, limits, told, mirror):
                         sentence = f"{event.node} {wrong}"
                         replica = mirror.replica(event.node)
-                        if self._is_local(state, replica, limits, limits.of(body), told):
-                            return self.excused("log-start-moved", state.key, sentence, event)
+                        back = state.starts.went_back(event.node, limits.start)
+                        moved = back or replica.start > limits.start
+                        if moved and self._is_local(state, replica, limits, limits.of(body), told):
+                            rule = "log-start-went-back" if back else "log-start-moved"
+                            return self.excused(rule, state.key, sentence, event)
                         return self.violated(state.key, sentence, event)
         return NOTHING
 
     def _is_local(self, state: Stamps, replica: Replica, limits: Limits, limit: int, told: ReplyPartition) -> bool:
-        """Whether the log start moved since a look-up was asked for, and the answer is right for the part of the log
-        that the broker itself had meanwhile, from its beginning then to that now."""
+        """Whether an answer is right for the part of the log that the broker itself had since it was asked, from its
+        beginning then to that now."""
         asked = told.timestamp
-        if replica.start <= limits.start or asked < 0:
+        if asked < 0:
             return False
         if told.offset < 0:
             now = self._found_above(state, replica.log, replica.local_start, asked)

@@ -7,9 +7,10 @@ from typing import TypeVar
 import msgspec
 
 from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
-from actors.trace.events import PartChange, Stamped, TierSegment
+from actors.trace.events import LogStart, PartChange, Stamped, TierSegment
 from actors.trace.tier_events import DELETED, FINISHED
 from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.log_prefix import Prefix
 from orchestrator.invariants.mirrors.replica import Replica
 
@@ -87,6 +88,29 @@ class KnownCopies(Life):
     def is_gone(self, offset: int, epoch: int) -> bool:
         """Whether no copy has it any more."""
         return not self.has(offset, epoch) and any(each.holds(offset, epoch) for each in self.gone.values())
+
+
+WENT_BACK = {
+    "log-start-went-back": "The broker lost the checkpoint of its log start, and begins with the copy that has that "
+    "start inside. It kept its leader epochs, which begin with the lost start: Kafka finds no epoch for the older one, "
+    "and takes nothing for it from remote storage (LeaderEpochFileCache.epochForOffset)."
+}
+"""The rule for a log start between the beginning of a copy and the beginning of the leader epochs."""
+
+
+class OwnStarts(msgspec.Struct):
+    """The highest log start that each broker has had since it began its log anew."""
+
+    highest: dict[str, int] = {}
+
+    def take(self, event: Stamped, body: LogStart) -> None:
+        """A broker's log begins there now."""
+        anew = body.reason in ANEW
+        self.highest[event.node] = body.new if anew else max(self.highest.get(event.node, 0), body.new)
+
+    def went_back(self, node: str, start: int) -> bool:
+        """Whether a broker has had a higher one."""
+        return start < self.highest.get(node, 0)
 
 
 class KnownEnds(Life):

@@ -12,7 +12,16 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.replica import Replica
-from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, epoch_at, may_lose_metadata, of_process, put
+from orchestrator.invariants.tiers.known_copies import (
+    KEPT,
+    WENT_BACK,
+    KnownCopies,
+    OwnStarts,
+    epoch_at,
+    may_lose_metadata,
+    of_process,
+    put,
+)
 
 
 class Known(KnownCopies):
@@ -45,6 +54,7 @@ class Beginnings(State):
     begun: dict[str, Begun] = {}
     finished: dict[str, tuple[int, int]] = {}
     lost: dict[str, tuple[int, int]] = {}
+    starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
 
     def of(self, event: Stamped) -> Known:
         """Of the process that recorded an event."""
@@ -102,6 +112,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "record: its log start is older than the deletion. Local retention has dropped the record since. For Kafka "
         "what was ever copied needs no local record (RemoteLogManager.findHighestRemoteOffset), and the log start "
         "moves when the next copy expires.",
+        **WENT_BACK,
     }
     unseen = (
         "Whether a leader looks, and how soon.",
@@ -141,7 +152,10 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self._leads(state, event, body, mirror) if body.role == "leader" else NOTHING
         elif type(body) is LogLocalStart:
             return self._follows(state, event, body) if body.reason == "remote" else NOTHING
-        elif body.reason == "remote":
+        else:
+            state.starts.take(event, body)
+            if body.reason != "remote":
+                return NOTHING
             self._looks(state, event, body.new, mirror.replica(event.node))
         return NOTHING
 
@@ -186,6 +200,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("deleted-by-former", state.key, sentence, known.by, event)
         if start == known.kept:
             return self.excused("dropped-since", state.key, sentence, known.by, event)
+        if known.has(start, -1) and state.starts.went_back(event.node, start):
+            return self.excused("log-start-went-back", state.key, sentence, known.by, event)
         if state.lacks_lost(known, start):
             return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)

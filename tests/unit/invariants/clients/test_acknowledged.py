@@ -213,7 +213,7 @@ def test_a_record_that_is_back_is_not_lost() -> None:
 
 @pytest.mark.parametrize(("lost", "rule"), [(2, "loss-budget"), (3, "")])
 def test_a_power_loss_takes_a_tiered_log_as_a_whole(lost: int, rule: str) -> None:
-    """Shows that a replica which lost all that it had itself has lost what it had in remote storage alone, too, and that
+    """Shows that a replica which lost all that it had itself has lost what was in remote storage alone, too, and that
     one which kept a part of it has not."""
     trace = committed("a", "b", "c", "d", followers=(), min_isr=1)
     trace.acked("producer-1", "a", 0, 1, 0)

@@ -167,6 +167,20 @@ def test_what_was_found_before_the_log_start_moved(offset: int, timestamp: int, 
     assert answers(trace, 5, offset, timestamp, 0 if offset >= 0 else -1).result("H4").status == status
 
 
+@pytest.mark.parametrize(
+    ("had", "offset", "timestamp", "status"),
+    [(1, 2, 40, "excused"), (1, 3, 50, "violated"), (0, 2, 40, "violated")],
+)
+def test_a_log_start_that_went_back(had: int, offset: int, timestamp: int, status: str) -> None:
+    """Shows that a broker whose log begins below a log start that it has had may answer from the part that it has
+    itself, and rightly for that part."""
+    trace = stamped(10, 30, 40, 50)
+    trace.emit("broker-1", LogLocalStart(TP, 2, "retention-ms", 0))
+    trace.emit("broker-1", LogStart(TP, had, "delete-records", -1, 3))
+    trace.emit("broker-1", LogStart(TP, 0, "remote", -1, 3))
+    assert answers(trace, 20, offset, timestamp, 0).result("H4").status == status
+
+
 @pytest.mark.parametrize(("local", "status"), [(3, "excused"), (2, "violated")])
 def test_nothing_is_found_after_the_log_start_moved(local: int, status: str) -> None:
     """Shows that a broker whose own part begins at the end of what could be seen may have found nothing there."""

@@ -52,6 +52,29 @@ def test_a_leader_that_has_looked() -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "state", "status"),
+    [
+        ("delete-records", FINISHED, "excused"),
+        ("delete-records", "DELETE_SEGMENT_FINISHED", "violated"),
+        ("out-of-range", FINISHED, "violated"),
+    ],
+)
+def test_a_log_start_that_went_back(reason: Any, state: str, status: str) -> None:
+    """Shows that a log may begin inside a copy, below its leader epochs, if its broker has had a higher log start since
+    it began its log anew."""
+    trace = Tiered()
+    trace.emit("broker-1", LogStart(TP, 1, reason, -1))
+    if reason == "out-of-range":
+        trace.emit("broker-1", LogStart(TP, 0, reason, -1))
+        trace.emit("broker-1", LogLocalStart(TP, 4, "remote", 0, 5))
+    trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 3, {"0": 1}))
+    trace.emit("broker-1", TierSegment(TP, "a", "known", state, 0, 3, {"0": 1}))
+    trace.looks()
+    trace.moves(0)
+    assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(
     "change",
     [
         {},
