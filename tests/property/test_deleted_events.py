@@ -137,10 +137,10 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     """Shows that the runs above, and three with transactions, with a remote store and with deletions, record events of
-    every type, but one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs
-    and of topics that are deleted."""
+    every type, but one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs,
+    of topics that are deleted and of decisions that are taken back."""
     names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, DELETIONS)
     seen = {event.type for name in names for event in recorded(name)}
     groups = {each for each in EVENT_TYPES if each.startswith(("grp.", "commit.", "committed.", "offsets."))}
-    elsewhere = {"run.repeat", "node.stall", "cons.own", "meta.wait", "meta.mint", "part.remove"}
+    elsewhere = {"run.repeat", "node.stall", "cons.own", "meta.wait", "meta.mint", "part.remove", "txn.taken-back"}
     assert set(EVENT_TYPES) - seen == {*elsewhere, *groups}
