@@ -119,7 +119,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
         "partitions that are added to a topic while it is read",
         (
             "a group that is not stable for long because its applications do not poll: the bound begins anew each time "
-            "that a member asks to leave"
+            "that a member leaves whose workload stalls for longer than max.poll.interval.ms"
         ),
     )
 

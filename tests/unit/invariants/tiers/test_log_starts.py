@@ -11,15 +11,20 @@ from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
+def leads_six_records(trace: TraceBuilder) -> None:
+    """Broker-1 leads them, and all but the last one are committed."""
+    trace.lead(1, 0)
+    for number in range(6):
+        trace.replicate(f"p:{number}")
+    trace.high_watermark("broker-1", 5)
+
+
 class Tiered(TraceBuilder):
     """Broker-1 leads six records, of which it has the last two itself."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lead(1, 0)
-        for number in range(6):
-            self.replicate(f"p:{number}")
-        self.high_watermark("broker-1", 5)
+        leads_six_records(self)
         self.emit("broker-1", LogLocalStart(TP, 4, "load", 0, 5))
 
     def knows(self, segment: str, start: int, end: int, state: str = FINISHED, epoch: int = 0) -> str:
@@ -212,10 +217,7 @@ class Young(TraceBuilder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lead(1, 0)
-        for number in range(6):
-            self.replicate(f"p:{number}")
-        self.high_watermark("broker-1", 5)
+        leads_six_records(self)
 
     def knows(self, state: str, end: int = 3, epoch: int = 0) -> None:
         """It has consumed the state of a copy."""
