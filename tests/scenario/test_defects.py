@@ -47,91 +47,114 @@ PROOFS: dict[str, Proof] = {
         "metadata-epochs", r"minted metadata epoch 1 in controller epoch \d+, which controller-"
     ),
     "older-epoch-accepted": Proof(
-        "kip-232-rolling-bounce/seed", r"accepted the answer of broker-\d with metadata epoch \d+ when its own had \d+"
+        "kip-232-rolling-bounce/seed",
+        r"accepted metadata epoch \d+ from broker-\d although its own metadata had epoch \d+",
     ),
     "wait-ends-with-any-metadata": Proof(
-        "kip-232-external-offsets/seed", r"waited for metadata epoch \d+ and was told that it is there, when its"
+        "kip-232-external-offsets/seed", r"for metadata epoch \d+ ended as reached, but its metadata"
     ),
     "seeks-without-waiting": Proof(
-        "kip-232-external-offsets/seed", r"seeks to \d+ of orders-0, kept with metadata epoch \d+"
+        "kip-232-external-offsets/seed", r"seeks to the external offset \d+ of orders-0, stored with metadata epoch \d+"
     ),
     "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
-    "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, and granted nobody a vote"),
-    "standing-forgets-vote": Proof("no-winner", r"forgot on its disk that it had voted for \d+ in epoch \d+, which"),
+    "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, but it granted no vote"),
+    "standing-forgets-vote": Proof("no-winner", r"lost its vote for \d+ in epoch \d+ although it knows"),
     "removed-leader-stays": Proof("voter-changes", r"after its own removal from the voters was committed"),
     "check-quorum-counts-observers": Proof(
         "heard-by-brokers", r"still led epoch 1 \d+ s after the last time that a majority"
     ),
     "leader-counts-unflushed": Proof(
-        "slow-leader-disk", r"high watermark to \d+, which \S+ had on disk, out of 3 voters"
+        "slow-leader-disk", r"high watermark to \d+; of the 3 voters, \S+ had the log on disk"
     ),
-    "flush-end-inclusive": Proof("quorum", r"has the metadata log on its disk up to \d+, and it ends at \d+"),
-    "leader-counts-sent": Proof("quorum", r"high watermark to \d+ counting \S+, which had fetched up to \d+ in its"),
+    "flush-end-inclusive": Proof("quorum", r"has the metadata log on its disk up to \d+, but its log ends at \d+"),
+    "leader-counts-sent": Proof("quorum", r"high watermark to \d+ counting \S+, which had fetched only up to \d+ in"),
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
-    "same-epoch-leader": Proof("quorum", r"knows \d+ as the leader of quorum epoch \d+, of which \S+ knew \d+"),
+    "same-epoch-leader": Proof("quorum", r"leader of quorum epoch \d+ is \d+ according to \S+, and \d+ according"),
     "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),
-    "pre-vote-while-followed": Proof("divided", r"granted controller-\d a vote beforehand .* and has served it"),
-    "prospective-refuses": Proof("divided", r"refused controller-\d a vote beforehand in epoch \d+, whose log ends at"),
+    "pre-vote-while-followed": Proof("divided", r"granted controller-\d a pre-vote .*, which has answered it"),
+    "prospective-refuses": Proof(
+        "divided", r"refused controller-\d a pre-vote in epoch \d+; the candidate's log ends at"
+    ),
     "epoch-reset": Proof("quorum", r"stored epoch 0 while its disk had epoch \d+"),
-    "fetch-in-leader-epoch": Proof("quorum", r"hold offset \d+ of __cluster_metadata-0 in leader epoch \d+, and"),
+    "fetch-in-leader-epoch": Proof("quorum", r"hold offset \d+ of __cluster_metadata-0 in leader epoch \d+, but"),
     "divergence-unseen": Proof("own-tail", r"hold offset \d+ of __cluster_metadata-0 in leader epoch 2"),
-    "commit-old-epoch": Proof("old-epoch", r"moved its high watermark to \d+, past an entry of epoch \d+ and none"),
-    "quorum-hw-regress": Proof("quorum", r"high watermark .*below \d+, to which epoch \d+ had committed it", (1, 3)),
-    "half-elects": Proof("four-voters", r"leads epoch \d+ with the votes of \S+, \S+, out of the 4 voters"),
-    "vote-by-epoch": Proof("rejoins", r"controller-2 leads .* and lacks what controller-1 committed up to \d+"),
-    "apply-uncommitted": Proof("divided", r"handed its state machine .* up to \d+, with a high watermark of \d+"),
-    "leader-resumes": Proof("divided", r"leads epoch \d+ after it had led epoch \d+ before its restart"),
+    "commit-old-epoch": Proof("old-epoch", r"moved its high watermark to \d+, past an entry of epoch \d+ but past no"),
+    "quorum-hw-regress": Proof(
+        "quorum", r"high watermark of the metadata log .*below \d+, the high watermark of", (1, 3)
+    ),
+    "half-elects": Proof(
+        "four-voters", r"leads epoch \d+ with the votes of \S+, \S+; that is no majority of the 4 voters"
+    ),
+    "vote-by-epoch": Proof(
+        "rejoins", r"controller-2 leads .* but lacks records that controller-1 committed, up to \d+"
+    ),
+    "apply-uncommitted": Proof("divided", r"applied the metadata log up to \d+ .* its high watermark was \d+"),
+    "leader-resumes": Proof("divided", r"leads epoch \d+ after a restart, although it had led epoch \d+"),
     "snapshot-of-log-end": Proof(
-        "snapshots", r"made a snapshot up to \d+ while the metadata log was committed up to \d+"
+        "snapshots", r"made a snapshot up to \d+ while the metadata log was committed only up to \d+"
     ),
     "snapshot-id-inclusive": Proof(
         "snapshots", r"made a snapshot up to \d+ that differs from the committed entries up to"
     ),
-    "voter-changes-overlap": Proof("voter-changes", r"wrote a voter set at \d+ while the last one, at \d+, was not"),
-    "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*, with the voters"),
-    "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+ and is none of the voters"),
-    "append-in-resignation": Proof("divided", r"appended to the metadata log as leader of epoch 1, and does not lead"),
+    "voter-changes-overlap": Proof(
+        "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
+    ),
+    "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*; the voters are"),
+    "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+, but is none of the voters"),
+    "append-in-resignation": Proof(
+        "divided", r"appended to the metadata log as leader of epoch 1, but it does not lead"
+    ),
     "quorum-fetch-unfenced": Proof("own-tail", r"counted a fetch that controller-\d made in epoch \d+"),
     "no-check-quorum": Proof("divided", r"controller-\d still led epoch 1 5 s after the last time that a majority"),
     "any-cluster-served": Proof("stranger", r"counted a fetch by controller-3, which belongs to another cluster"),
     "diverging-epoch-start": Proof("divided", r"epoch 1 up to 0; the right answer is epoch 1 up to \d+"),
     "reply-before-commit": Proof(
-        "comes-back", r"its ISR \[1, 2, 3\] of orders-0 was accepted, at offset \d+ of .* no", (2,)
+        "comes-back", r"the ISR \[1, 2, 3\] that broker-\d proposed for orders-0, at offset \d+ of .* no", (2,)
     ),
     "voters-before-commit": Proof(
-        "undone-change", r"add-voter of controller-4 was done, at offset \d+ of .* which no leader had committed"
+        "undone-change", r"add-voter of controller-4 is done, at offset \d+ of .* but no leader had committed"
     ),
-    "pre-vote-for-all": Proof("rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, was followed"),
+    "pre-vote-for-all": Proof(
+        "rejoins", r"became \S+ in epoch 2 while controller-1, leader of epoch 1, had a majority"
+    ),
     "voters-of-old": Proof(
-        "undone-change", r"were not in force everywhere within .*: .*controller-3 has \S+, \S+, \S+$"
+        "undone-change", r"was not adopted by every voter within .*: .*controller-3 still has \S+, \S+, \S+$"
     ),
     "voters-outlive-their-record": Proof(
         "undone-change", r"controller-\d copied a voter set .* differs .* by controller-4 \(.*\), controller-5"
     ),
     "stale-leader-epoch": Proof(
-        "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it to"
+        "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d, but broker-\d already had it"
     ),
-    "partition-epoch-stands": Proof("out-of-sync", r"changed orders-0 \(alter-isr\): partition epoch \d+ after \d+"),
-    "follower-reorders-batch": Proof("out-of-sync", r"hold offset \d+ of orders-0 in leader epoch 0, and differ"),
-    "elect-any-replica": Proof("out-of-sync", r"broker-2 leads orders-0 .* and lacks what broker-1 committed up to"),
-    "isr-without-epoch-start": Proof("late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start \d+"),
-    "isr-with-the-fenced": Proof("stale-broker", r"proposed broker-3 .* says that it is fenced or shuts down"),
+    "partition-epoch-stands": Proof(
+        "out-of-sync", r"changed orders-0 \(alter-isr\): partition epoch \d+ follows partition epoch \d+"
+    ),
+    "follower-reorders-batch": Proof(
+        "out-of-sync", r"hold offset \d+ of orders-0 in leader epoch 0, but their logs differ"
+    ),
+    "elect-any-replica": Proof(
+        "out-of-sync", r"broker-2 leads orders-0 .* but lacks records that broker-1 committed, up to"
+    ),
+    "isr-without-epoch-start": Proof(
+        "late-follower", r"proposed broker-2 for the ISR .*it had to reach .*the epoch's start \d+"
+    ),
+    "isr-with-the-fenced": Proof("stale-broker", r"proposed broker-3 .* fences that broker or begins its shutdown"),
     "isr-below-hw": Proof(
-        "fell-behind", r"broker-2 may be elected for orders-0 .* the committed records up to \d+, not"
+        "fell-behind", r"broker-2 may be elected for orders-0 .* the committed records only up to \d+, not"
     ),
-    "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], without broker-\d, which may be elected"),
-    "isr-without-version": Proof("isr-race", r"though broker-1 had proposed it on partition epoch 0 of leader"),
-    "fenced-at-half-time": Proof("comes-back", r"fenced it, broker-\d, \d+ ms after it had heard of it; the session"),
-    "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d, broker-\d, \d+ ms after"),
-    "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, and is fenced at offset \d+"),
-    "isr-of-former-lives": Proof("two-lives", r"has broker-3 by what it was under broker epoch \d+, and it is reg"),
-    "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched up to \d+ only"),
+    "hw-of-the-caught-up": Proof("out-of-sync", r"counting \[1.*\], but not broker-\d, which may be elected"),
+    "isr-without-version": Proof("isr-race", r"but broker-1 had proposed that for partition epoch 0 of leader"),
+    "fenced-at-half-time": Proof("comes-back", r"fenced broker-\d \d+ ms after the last heartbeat; the session"),
+    "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d \d+ ms after"),
+    "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, but is fenced at offset \d+"),
+    "isr-of-former-lives": Proof("two-lives", r"took in broker-3 under broker epoch \d+, but that broker is reg"),
+    "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched only up to \d+"),
     "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held committed records"),
     "truncate-whole-epoch": Proof(
-        "tail", r"truncated orders-0 from [\d,]+ to -1 .* although it shared everything up to"
+        "tail", r"truncated orders-0 from [\d,]+ to -1 .* although its log agreed with that of"
     ),
     "answer-of-former-leader": Proof(
-        "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on what broker-1 answered to its fetch of"
+        "former-leader", r"broker-3 acted under leader epoch 1 of orders-0 on the answer of broker-1 to its fetch of"
     ),
     "epoch-start-unnoted": Proof(
         "by-turns", r"with last epoch 1: out of range; the right answer is epoch 0 up to [\d,]+"
@@ -146,27 +169,31 @@ PROOFS: dict[str, Proof] = {
         "retention", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"
     ),
     "retention-within-segment": Proof("retention", r"moved the log start of \w+-\d to \d+, which is inside a segment"),
-    "anew-keeps-watermark": Proof("retention", r"which it had restarted at \d+, with a high watermark of \d+"),
+    "anew-keeps-watermark": Proof("retention", r"which it had begun anew at \d+, while its high watermark was \d+"),
     "deletes-to-log-end": Proof("deletions", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"),
-    "deletes-whole-batches": Proof("deletions", r"deleted the records of orders-0 up to \d+, but was asked for 33"),
+    "deletes-whole-batches": Proof(
+        "deletions", r"deleted the records of orders-0 up to \d+, but the request was up to 33"
+    ),
     "deletion-awaits-nobody": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-tells-end-for-start": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-keeps-log-start": Proof(
-        "deletions", r"broker-\d has log start 0 of \w+-\d, but its leader's answers had log start 33"
+        "deletions", r"broker-\d has log start 0 of \w+-\d, but its leader had answered with log start 33"
     ),
     "log-starts-uncheckpointed": Proof(
-        "deletions", r"after a restart broker-2 has log start 0 of orders-0, but \d+ had to be in its checkpoint"
+        "deletions", r"after a restart broker-2 has log start 0 of orders-0, but its checkpoint had \d+"
     ),
     "below-start-served": Proof("deletions", r"from broker-\d, whose log starts at \d+"),
-    "start-out-of-range": Proof("retention", r"called (\d+) out of range, but its log starts at \1 and ends at"),
+    "start-out-of-range": Proof("retention", r"offset (\d+) is out of range, but its log starts at \1 and ends at"),
     "copies-uncommitted": Proof("tiers", r"copies offsets \d+ to \d+ of orders-0, but its high watermark is \d+"),
     "copies-newest-first": Proof("tiers", r"copies offsets \d+ to \d+ of \w+-0, but no copy has offsets \d+ to"),
-    "copies-again-from-start": Proof("tiers", r"copies offsets \d+ to \d+ of \w+-0, although it knows a copy of them"),
+    "copies-again-from-start": Proof(
+        "tiers", r"copies offsets \d+ to \d+ of \w+-0, although it knows a copy of these offsets"
+    ),
     "expired-start-untold": Proof(
         "tiers", r"deletes the copy of offsets \d+ to \d+ of bills-0, but its log starts at \d+"
     ),
     "copy-errors-ignored": Proof("tiers", r"reported its copy of \w+-0 as finished without"),
-    "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, and left LOG in the store"),
+    "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, but left LOG in the store"),
     "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, but no metadata record named that copy"),
     "expiry-answers-some": Proof(
         "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
@@ -179,7 +206,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
     "expiry-drops-finished": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although that look-up had ended", (6,)
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (6,)
     ),
     "expiry-leaves-reads": Proof(
         "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d"
@@ -194,11 +221,13 @@ PROOFS: dict[str, Proof] = {
         "remote-reads", r"one ListOffsets occupied a request handler of broker-\d for [\d,]+ ms"
     ),
     "reader-last-come-first": Proof("remote-reads", r"took read \d+ although read \d+ had waited longer"),
-    "remote-skipped": Proof("remote-reads", r"without asking remote storage, which Kafka always asks"),
-    "unknown-maximum-is-local": Proof("draft-reads", r"without asking remote storage, of which it knew no copies"),
+    "remote-skipped": Proof("remote-reads", r"without asking remote storage, which Kafka asks every time"),
+    "unknown-maximum-is-local": Proof(
+        "draft-reads", r"without asking remote storage, although it knew no copies there"
+    ),
     "lookup-outlives-leadership": Proof("remote-reads", r"with offset \d+ for orders-[23], which it no longer led"),
     "late-answer-unlimited": Proof(
-        "remote-reads", r"with offset \d+ of orders-\d, but the limit was \d+ when the request arrived"
+        "remote-reads", r"with offset \d+ of orders-\d, but clients might see only offsets below \d+ when the"
     ),
     "late-answer-unrefused": Proof(
         "late-refusal",
@@ -208,8 +237,8 @@ PROOFS: dict[str, Proof] = {
     "deletes-metadata-alone": Proof("tiers", r"reported a copy of \w+-0 as deleted, but the store still has"),
     "local-retention-uncopied": Proof(
         "behind",
-        r"deleted its segments of orders-0 below \d+, but offsets from \d+ on were never copied, and its log starts "
-        r"at 0",
+        r"deleted its segments of orders-0 below \d+, but the offsets from \d+ on were never copied, and "
+        r"its log starts at 0",
     ),
     "moved-unsaid": Proof("behind", r"with last epoch 0: out of range; the right answer is moved to remote storage"),
     "follower-forgets-epochs": Proof(
@@ -223,7 +252,7 @@ PROOFS: dict[str, Proof] = {
         r"broker-\d moved the log start of orders-\d to \d+, where it found the first copy, but no replica",
     ),
     "log-start-unfound": Proof(
-        "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0, but locally at"
+        "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0 and its local log at"
     ),
     "diverging-unsaid": Proof("two-tails", r"with last epoch 0: no divergence; the right answer is epoch 0 up to"),
     "epoch-ends-at-log-end": Proof(
@@ -232,19 +261,22 @@ PROOFS: dict[str, Proof] = {
     "diverging-epoch-ignored": Proof(
         "by-turns", r"broker-2 truncated .* and kept leader epoch 1, although its leader has epoch 0"
     ),
-    "truncate-fully": Proof("by-turns", r"truncated orders-0 from [\d,]+ to 0 \(diverge\) .* although it shared"),
+    "truncate-fully": Proof("by-turns", r"truncated orders-0 from [\d,]+ to 0 \(diverge\) .* although its log agreed"),
     "epochs-outlive-truncation": Proof("by-turns", r"continues with leader epoch 1, but its last record has epoch 0"),
-    "recovery-drops-last": Proof("by-turns", r"recovered orders-0 up to [\d,]+, although its disk had it up to [\d,]+"),
+    "recovery-drops-last": Proof(
+        "by-turns", r"recovered orders-0 only up to [\d,]+, although its disk had the log up to [\d,]+"
+    ),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
     "consumers-unfenced": Proof(
-        "moved-leaders", r"gave consumer-1 records of \S+ in leader epoch 0, although one is of"
+        "moved-leaders", r"gave consumer-1 records of \S+ in leader epoch 0, although one of them is of"
     ),
     "list-unfenced": Proof(
         "late-follower", r"answered the ListOffsets of \S+ for orders-0 in leader epoch 2, although"
     ),
     "epoch-ends-unfenced": Proof(
-        "group", r"answered the OffsetForLeaderEpoch of a client for orders-0 in leader epoch 1, although asked in"
+        "group",
+        r"answered the OffsetForLeaderEpoch of a client for orders-0 in leader epoch 1, although the request named",
     ),
     "fetch-unfenced": Proof("there-and-back", r"counted a fetch of broker-3 .* in leader epoch 0"),
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
@@ -258,251 +290,290 @@ PROOFS: dict[str, Proof] = {
     "refusal-is-fatal": Proof("late-follower", r"-1 returned OFFSET_NOT_AVAILABLE for orders-0 to .* before"),
     "refusal-refreshes": Proof("late-follower", r"-1 refreshed its metadata after broker-1 had refused"),
     "lookup-by-batch": Proof(
-        "by-timestamp", r"answered ListOffsets for timestamp (1500|-3) of orders-0 with \d+ .*, it is"
+        "by-timestamp", r"answered ListOffsets for timestamp (1500|-3) of orders-0 with \d+ .*; the right answer is"
     ),
     "position-not-validated": Proof(
-        "reads-on", r"consumer-1 came after .* of leader epoch 0 .* and read on at [\d,]+ in"
+        "reads-on", r"consumer-1 read .* of leader epoch 0 .* and then read on at [\d,]+ in"
     ),
     "later-changes-dropped": Proof(
-        "out-of-sync", r"told \S+ of .* orders-0, and its image, up to \d+, has broker-\d in"
+        "out-of-sync", r"answered \S+ with .* orders-0, but its image, up to \d+, has broker-\d in"
     ),
     "lost-lookups-kept": Proof(
-        "comes-back", r"list-offsets-1 still held at the end: ListOffsets of call \d+, which has"
+        "comes-back", r"requests still waited in list-offsets-1 at the end: ListOffsets of call \d+, which has"
     ),
-    "refusal-is-offset-0": Proof(
-        "no-position", r"consumer-1 took 0 for its first position in orders-0, where broker-1"
-    ),
+    "refusal-is-offset-0": Proof("no-position", r"consumer-1 set its first position in orders-0 to 0, but broker-1"),
     "epochs-outlive-topic": Proof(
         "topic-of-high-epoch", r"did not take over leader epoch 0 of orders-\d\S* from broker-\d"
     ),
-    "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 when it"),
-    "refused-leader-taken": Proof("stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, when"),
-    "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after it had an answer, before the"),
+    "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 although it"),
+    "refused-leader-taken": Proof(
+        "stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, although"
+    ),
+    "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after the last answer, before the"),
     "oldest-duplicate": Proof(
-        "lost-answers", r"acknowledged producer-1:\d+, sent later by producer-1, at offset [\d,]+ of"
+        "lost-answers", r"acknowledged producer-1:\d+, which producer-1 had sent later, at offset [\d,]+ of"
     ),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
     "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
-    "lose-acked": Proof("out-of-sync", r"was informed that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
-    "lose-acks-1": Proof("acks-1", r"was informed that producer-1:\d+ is at offset [\d,]+ of orders-0; the log of"),
-    "consumer-mislabel": Proof("out-of-sync", r"offset \d+ of orders-0 holds producer-1:\d+ for consumer-1, and"),
-    "refuse-after-append": Proof("refused", r"was informed that producer-1:\d+ had failed for good; .*committed it at"),
+    "lose-acked": Proof(
+        "out-of-sync", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
+    ),
+    "lose-acks-1": Proof(
+        "acks-1", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
+    ),
+    "consumer-mislabel": Proof(
+        "out-of-sync", r"offset \d+ of orders-0 holds record producer-1:\d+ according to consumer-1, and"
+    ),
+    "refuse-after-append": Proof(
+        "refused", r"the send of producer-1:\d+ failed for good at producer-1; .*committed it at"
+    ),
     "unmuted-partition": Proof("one-in-flight", r"committed at offset .*, which was sent later"),
     "position-past-rest": Proof("two-readers", r"consumer-1 had read orders-0 up to \d+ .*: it left out offset \d+"),
     "fetch-drops-batch": Proof("two-readers", r"got no record there, where consumer-\d had got producer-1:\d+"),
-    "fetch-past-hw": Proof("two-readers", r"got producer-1:\d+ at offset .*, which no leader had committed"),
-    "reused-buffer": Proof("one-in-flight", r"with another payload .* than producer-1 sent"),
+    "fetch-past-hw": Proof("two-readers", r"got producer-1:\d+ at offset .*, but leaders had committed only"),
+    "reused-buffer": Proof("one-in-flight", r"with payload digest .* but producer-1 had sent"),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
-    "hw-on-append-only": Proof(
-        "rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*its ISR broker-1, broker-2 has"
-    ),
+    "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
-    "no-new-leader": Proof("comes-back", r"no leader took up orders-0 within .* broker-3 could lead"),
+    "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
     "isr-never-shrinks": Proof(
-        "cut-from-leader", r"broker-1, leader of orders-0 .*, has not asked broker-3 out of its"
+        "cut-from-leader", r"broker-1, leader of orders-0 .*, did not propose its ISR .* without broker-3"
     ),
-    "isr-shrinks-at-once": Proof("cut-from-leader", r"without broker-\d, which had all of its log \d+ ms before: repl"),
-    "former-lives-fetch": Proof("late-fetch", r"counted a fetch of broker-3 .* had heard of its broker epoch \d+"),
-    "wake-one-consumer": Proof(
-        "two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait until its time was ov"
+    "isr-shrinks-at-once": Proof(
+        "cut-from-leader", r"without broker-\d, which had the whole log [\d,]+ ms before: repl"
     ),
+    "former-lives-fetch": Proof("late-fetch", r"counted a fetch of broker-3 .* but knew its broker epoch \d+"),
+    "wake-one-consumer": Proof("two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait for its whole max"),
     "range-ends-before-end": Proof(
         "above-watermark", r"answered the Fetch of a consumer at \d+ .* OFFSET_OUT_OF_RANGE, although"
     ),
     "append-below-min-isr": Proof(
-        "refused", r"appended what \S+ sent for orders-0 with acks=all while its ISR had 1 mem"
+        "refused", r"appended a batch that \S+ sent for orders-0 with acks=all while the ISR had 1 mem"
     ),
     "min-isr-of-its-own": Proof(
         "refused", r"acknowledged offset \d+ of orders-0 to producer-1 .* while its ISR had 1 members, below .* 2$"
     ),
     "epoch-starts-at-watermark": Proof(
-        "late-follower", r"proposed broker-2 for the ISR .*below .*the epoch's start [1-9][\d,]+"
+        "late-follower", r"proposed broker-2 for the ISR .*it had to reach .*the epoch's start [1-9][\d,]+"
     ),
     "epoch-starts-with-the-last": Proof(
         "late-follower", r"from log end [1-9][\d,]+, high watermark 0\) answered ListOffsets .* before it had caught up"
     ),
     "snapshot-without-configs": Proof(
-        "snapshots", r"made a snapshot up to \d+, in which there are other records than in that of \S+ up to there"
+        "snapshots", r"made a snapshot up to \d+, whose records differ from those in the snapshot of \S+ up to the same"
     ),
-    "outdated-proposal-again": Proof("told-late", r"broker-1 proposed .* had been told INVALID_UPDATE_VERSION", (8,)),
+    "outdated-proposal-again": Proof(
+        "told-late", r"broker-1 proposed .* had been refused with INVALID_UPDATE_VERSION", (8,)
+    ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its timeout"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
     "old-leader-for-ever": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
-    "image-stops-when-fenced": Proof("deposed", r"the image of broker-1 did not get to \d+ of the metadata log within"),
-    "one-produce-for-all": Proof(
-        "two-leaders", r"producer-1 sent records of orders-1 to broker-1, when it took broker-2"
+    "image-stops-when-fenced": Proof(
+        "deposed", r"the metadata image of broker-1 did not reach offset \d+ of the metadata log"
     ),
-    "hint-of-former-epoch": Proof("deposed", r"told producer-1 of broker-1 in leader epoch 1 of orders-0, and no"),
+    "one-produce-for-all": Proof(
+        "two-leaders", r"producer-1 sent records of orders-1 to broker-1, although its metadata had the leader broker-2"
+    ),
+    "hint-of-former-epoch": Proof(
+        "deposed", r"answered producer-1 with broker-1 in leader epoch 1 of orders-0, but no"
+    ),
     "truncation-one-short": Proof("reads-on", r"consumer-1 went back to \d+ of orders-0, .* leader epoch \d+ ends at"),
     "produce-keeps-leader": Proof("deposed", r"producer-1 did not learn the leader of orders-0 within .*broker-1 in"),
     "fetcher-gives-up": Proof(
         "slow-leader",
         r"broker-\d did not (get|learn of the commit of) the acknowledged records of orders-0 below [\d,]+",
     ),
-    "no-request-timeout": Proof("slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\), its timeout is 1,000"),
-    "leaky-partition": Proof("out-of-sync", r"broker-\d acted on \S+, which broker-\d sent when everything from it"),
+    "no-request-timeout": Proof("slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\); its timeout is 1,000"),
+    "leaky-partition": Proof("out-of-sync", r"broker-\d acted on message \S+ of broker-\d, sent while a fault"),
     "wake-one-produce": Proof("muted", r"answered the Produce of producer-1 with acks=all .* the high watermark had"),
-    "unseeded-timers": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
-    "wake-in-hash-order": Proof("comes-back", r"the run gave trace [0-9a-f]+, and [0-9a-f]+ when it was repeated"),
-    "no-reconnect-backoff": Proof("comes-back", r"sent [\d,]+ requests in one second, and \d+ useful events"),
-    "fetch-without-wait": Proof("comes-back", r"consumer-\d sent [\d,]+ requests in one second, and \d+ useful events"),
-    "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.* where \d+ was next"),
+    "unseeded-timers": Proof(
+        "comes-back", r"the run gave the trace [0-9a-f]+; its repetition gave the trace [0-9a-f]+"
+    ),
+    "wake-in-hash-order": Proof(
+        "comes-back", r"the run gave the trace [0-9a-f]+; its repetition gave the trace [0-9a-f]+"
+    ),
+    "no-reconnect-backoff": Proof("comes-back", r"sent [\d,]+ requests in one second, and they led to \d+ useful"),
+    "fetch-without-wait": Proof(
+        "comes-back", r"consumer-\d sent [\d,]+ requests in one second, and they led to \d+ useful"
+    ),
+    "skip-sequence-check": Proof("expired", r"appended sequence \d+ of producer id \d+.*; the next sequence was \d+"),
     "raise": Proof("out-of-sync", r"broker-\d raised an exception: RuntimeError: the defect raise"),
     "lose-trace": Proof("out-of-sync", r"lacks its event \d*99|which does not come before in the trace"),
-    "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected, but of"),
-    "fetch-before-sync": Proof("slow-voters", r"high watermark to \d+, which controller-1 had on disk, out of 3"),
+    "clean-start-after-crash": Proof("lost-tail", r"broker-2 came back to orders-0 and may be elected, but it has"),
+    "fetch-before-sync": Proof("slow-voters", r"high watermark to \d+; of the 3 voters, controller-1 had"),
     "watermark-before-truncation": Proof(
-        "two-tails", r"broker-1 set its high watermark .*, but its log is as committed only"
+        "two-tails", r"broker-1 set its high watermark .*, but its log agrees with the committed one only"
     ),
     "checkpoint-of-log-ends": Proof(
         "tail", r"broker-1 took up orders-0 .* with high watermark [\d,]+, but up to there its log"
     ),
     "watermarks-lost-at-shutdown": Proof(
-        "two-lives", r"broker-3 took up orders-0 with high watermark 0 after it had shut itself down in good order with"
+        "two-lives", r"broker-3 took up orders-0 with high watermark 0, but it had \d+ at its clean shutdown"
     ),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "watermark-waits-for-fenced": Proof(
-        "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*its ISR broker-1, broker-2 has everything"
+        "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*ISR broker-1, broker-2 has the log"
     ),
     "last-known-before-eligible": Proof(
-        "last-known", r"elected broker-1 .*\(unclean\), the last known leader, though \[2\] is eligible"
+        "last-known", r"elected broker-1 .*\(unclean\), the last known leader, although \[2\] is eligible"
     ),
-    "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, and is fenced"),
+    "elect-fenced-last-known": Proof("nobody-left", r"broker-1 leads orders-0 in leader epoch \d+, but is fenced"),
     "retry-keeps-epoch": Proof("comes-back", r"list-offsets-1 sent \d+ requests without progress within"),
     "producers-of-leaders-only": Proof(
-        "other-leader", r"appended sequence \d+ of producer id \d+.* where \d+ was next"
+        "other-leader", r"appended sequence \d+ of producer id \d+.*; the next sequence was \d+"
     ),
     "remembers-last-batch": Proof("lost-answers", r"with OUT_OF_ORDER_SEQUENCE_NUMBER although sequences .* last 5"),
     "needs-one-replica-more": Proof("expired", r"NOT_ENOUGH_REPLICAS although 2 replicas were in sync, and 2 are eno"),
-    "producers-forgotten-in-office": Proof(
-        "other-leader", r"producer-1:\d+ is committed at offset \d+ and at offset \d+"
+    "producers-forgotten-in-office": Proof("other-leader", r"producer-1:\d+ is committed twice in \S+: at offset \d+"),
+    "bump-at-any-error": Proof("lost-answers", r"epoch 0, and .* producer id 0, epoch 2; the producer had no reason"),
+    "producers-forgotten-at-start": Proof(
+        "restarted", r"appended sequence \d+ of producer id 0.*; the next sequence was \d+"
     ),
-    "bump-at-any-error": Proof("lost-answers", r"epoch 0 and producer id 0, epoch 2, with no reason to renumber it"),
-    "producers-forgotten-at-start": Proof("restarted", r"appended sequence \d+ of producer id 0.* where \d+ was next"),
-    "sequence-from-one": Proof("out-of-sync", r"appended sequence 1 of .* where 0 records had been sent before"),
-    "old-producer-epoch-taken": Proof("muted", r"appended a batch of producer id 0, epoch 0, .* after one of epoch 1"),
+    "sequence-from-one": Proof(
+        "out-of-sync", r"appended sequence 1 of .*; 0 records of this epoch had been sent before"
+    ),
+    "old-producer-epoch-taken": Proof(
+        "muted", r"appended a batch of producer id 0, epoch 0, .* after a batch of epoch 1"
+    ),
     "stray-log-taken-up": Proof("topic-made-anew", r"took up orders-0@\S+ in .* with log end \d+, while .* ended at 0"),
-    "replicas-outlive-topic": Proof("topic-made-anew", r"no leader took up orders-0@\S+ within"),
-    "topic-id-reused": Proof("topic-made-anew", r"gave leader epoch 0 of orders-0 to broker-\d after it had given it"),
+    "replicas-outlive-topic": Proof("topic-made-anew", r"no broker took up the leadership of orders-0@\S+ within"),
+    "topic-id-reused": Proof("topic-made-anew", r"gave leader epoch 0 of orders-0 to broker-\d, but broker-\d already"),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
-    "strangers-commit": Proof("group", r"took a commit of orders-\d by \S+ in generation \d+ of group g, ", (3,)),
-    "commit-before-hw": Proof("group-cut", r"loaded that \d+ of orders-\d is committed .*, after \d+ was ack", (3,)),
+    "strangers-commit": Proof("group", r"accepted a commit for orders-\d by \S+ in generation \d+ of group g, ", (3,)),
+    "commit-before-hw": Proof(
+        "group-cut", r"loaded that .* has committed \d+ for orders-\d, after the commit of \d+", (3,)
+    ),
     "commit-epoch-unstored": Proof(
-        "group", r"informed that \d+ of orders-\d is committed .* no coordinator has app", (3,)
+        "group", r"answered that .* has committed \d+ for orders-\d, but no coordinator has", (3,)
     ),
-    "commit-epoch-untold": Proof("group", r"that (\d+) of .* \(leader epoch none,.*after \1 \(leader epoch \d", (3,)),
-    "commit-of-more": Proof("group", r"took [\d,]+ of orders-\d as committed .*, of which \d+ is the highest", (3,)),
-    "commit-unwritten": Proof(
-        "group", r"informed that nothing of orders-\d is committed for group g, after \d+ was", (3,)
+    "commit-epoch-untold": Proof(
+        "group", r"has committed (\d+) .* \(leader epoch none,.*of \1 \(leader epoch \d", (3,)
     ),
+    "commit-of-more": Proof("group", r"accepted the commit of [\d,]+ for orders-\d .*, but no leader had", (3,)),
+    "commit-unwritten": Proof("group", r"group g has committed nothing for orders-\d, after the commit of \d+", (3,)),
     "former-controller-obeyed": Proof("late-push", r"gave consumer-\d metadata epoch \d+ (after|before) it"),
-    "removed-topics-remembered": Proof("group-topic-removed", r"removed at \d+, and keeps \d+ of it for group g in"),
-    "load-ends-early": Proof("group", r"loaded .* of orders-\d for group g, where the log of __consumer_off", (3,)),
+    "removed-topics-remembered": Proof(
+        "group-topic-removed", r"removes \S+, but it still stores the committed offset \d+ of group g"
+    ),
+    "load-ends-early": Proof("group", r"loaded .* of group g for orders-\d, but the log of __consumer_off", (3,)),
     "coordinates-as-follower": Proof("group-cut", r"orders-\d|for group g in leader epoch \d+ of __consumer", (3,)),
-    "generations-begin-anew": Proof("group", r"in generation 0, in leader epoch \d+ of .*, though generation", (3,)),
+    "generations-begin-anew": Proof("group", r"in generation 0, in leader epoch \d+ of .*, although generation", (3,)),
     "generation-reused": Proof(
         "group", r"to CompletingRebalance in generation 2, in leader .*, after generation 2", (3,)
     ),
-    "equal-metadata-refused": Proof("group-epochs", r"refused a commit .* and none with a higher one is there", (3,)),
-    "joins-without-revoking": Proof("group", r"generation \d+ of group g gives orders-\d to .* while consumer", (3,)),
-    "partition-given-twice": Proof("group", r"gave orders-\d to \S+ and to \S+ in generation \d+ of group g", (3,)),
+    "equal-metadata-refused": Proof("group-epochs", r"refused a commit .* although no commit with a higher one", (3,)),
+    "joins-without-revoking": Proof("group", r"generation \d+ of group g assigns orders-\d to .* while consumer", (3,)),
+    "partition-given-twice": Proof(
+        "group", r"assigned orders-\d both to \S+ and to \S+ in generation \d+ of group g", (3,)
+    ),
     "partition-left-out": Proof("group-quiet", r"did not become stable within .*: nobody owns orders-\d", (3,)),
     "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "silent-member-stays": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "loaded-members-unwatched": Proof(
-        "group-waits", r"has had group g Stable in generation \d+ for .* s, with \S+ among its members, which", (3,)
+        "group-waits", r"group g has been Stable at \S+ in generation \d+ for .* s, although its member \S+ is", (3,)
     ),
-    "absent-members-stay": Proof("group-waits", r"formed generation \d+ of group g with .* did not join for it", (3,)),
-    "leave-unheard": Proof("group-waits", r"has had group g Stable .* among its members, which is gone", (3,)),
-    "resigns-silently": Proof("group-waits", r"gave up __consumer_offsets-0, and left \S+.* without an answer", (3,)),
-    "commits-ahead": Proof("group", r"consumer-\d commits \d+ of orders-\d for group g, given up to \d+", (3,)),
-    "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+, while its own metadata had", (3,)),
+    "absent-members-stay": Proof(
+        "group-waits", r"formed generation \d+ of group g with .* had sent no JoinGroup", (3,)
+    ),
+    "leave-unheard": Proof("group-waits", r"group g has been Stable .* although its member \S+ is gone", (3,)),
+    "resigns-silently": Proof("group-waits", r"gave up __consumer_offsets-0, and did not answer \S+", (3,)),
+    "commits-ahead": Proof(
+        "group", r"consumer-\d commits \d+ for orders-\d in group g, but it has read only up to \d+", (3,)
+    ),
+    "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+ while its own metadata had", (3,)),
     "marker-of-other-kind": Proof(
-        "transactions", r"broker-\d appended a marker \(\w+\) of producer id \d+, .*; the decision was (commit|abort)"
+        "transactions",
+        r"broker-\d appended a marker \(\w+\) of producer id \d+, .*; the coordinator's decision was (commit|abort)",
     ),
     "markers-counted-unanswered": Proof(
-        "transactions", r"counts the marker \(\w+\) of .* in orders-\d as written; no such marker is committed there"
+        "transactions", r"counts the marker \(\w+\) of .* in orders-\d as written, but no such marker is committed"
     ),
-    "first-partition-told-alone": Proof("transactions", r"complete, and orders-\d has no marker of it"),
+    "first-partition-told-alone": Proof("transactions", r"as complete, but orders-\d has no marker of it"),
     "aborted-records-delivered": Proof(
-        "transactions", r"got producer-\d:\d+ at .*, which is in an aborted transaction"
+        "transactions", r"got producer-\d:\d+ at .*, but the record is in an aborted transaction"
     ),
     "open-transactions-fetched": Proof("transactions", r"got offset \d+ of orders-\d at read_committed from broker-\d"),
     "isolation-not-asked": Proof(
         "transactions", r"at read_committed, got \d+ as the latest offset of orders-\d from broker-\d"
     ),
     "everything-fetched": Proof(
-        "round", r"transaction \d+ of consumer-\d has read from transaction \d+ of consumer-\d"
+        "round", r"transaction \d+ of consumer-\d read records of transaction \d+ of consumer-\d"
     ),
     "failed-sends-forgotten": Proof(
-        "transfers", r"got [-+]\d in all of transaction \d+ of producer-1, a transfer, without"
+        "transfers", r"of transaction \d+ of producer-1 with the sum [-+]\d, .*: it did not get"
     ),
     "timeouts-forgotten-at-load": Proof("taken-over", r"the last stable offset of orders-\d did not reach \d+ within"),
-    "list-past-open": Proof("transactions", r"returned \d+ as the last stable offset of orders-\d; of its log"),
+    "list-past-open": Proof("transactions", r"returned \d+ as the last stable offset of orders-\d; the right one"),
     "transactions-unverified": Proof("late-batch", r"appended a batch .* in a transaction of producer id \d+, epoch"),
     "transactions-never-time-out": Proof(
-        "left-open", r"the transaction that producer id \d+ has open in orders-\d did not end"
+        "left-open", r"the open transaction of producer id \d+ in orders-\d did not end"
     ),
     "markers-not-resumed": Proof("left-open", r"the decided transaction of producer id \d+ was not completed"),
     "offsets-at-once": Proof(
-        "copies", r"returned \d+ of orders-\d for group copier with RequireStable, while a transaction was open", (2,)
+        "copies", r"returned \d+ as the committed offset of group copier .* RequireStable, although an open", (2,)
     ),
     "unclean-leader-cuts-nothing": Proof(
         "kafka-7408/undecided", r"has the transaction of producer id \d+, epoch \d+, open"
     ),
     "markers-cut-with-the-rest": Proof(
-        "kafka-7408/undecided", r"has not appended again the truncated marker of producer id \d+"
+        "kafka-7408/undecided", r"did not append again the truncated marker of producer id \d+"
     ),
-    "markers-of-their-own-epoch": Proof("kafka-7408/undecided", r"in leader epoch \d+, while it leads in \d+"),
-    "unstable-offsets-told": Proof("copies", r"returned \d+ of .* with RequireStable, while a transaction was open"),
+    "markers-of-their-own-epoch": Proof("kafka-7408/undecided", r"in leader epoch \d+, although it leads in"),
+    "unstable-offsets-told": Proof("copies", r"returned \d+ as .* with RequireStable, although an open transaction"),
     "decision-changed-at-load": Proof("decided", r"has producer-\d in PrepareAbort .* after PrepareCommit"),
-    "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, which its application had asked to abort"),
+    "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
     "transaction-before-hw": Proof(
-        "transactions", r"by offset \d+ of __transaction_state-\d, which no leader had committed"
+        "transactions", r"by offset \d+ of __transaction_state-\d, but leaders had committed"
     ),
-    "late-marker-taken": Proof("late-requests", r"of a former transaction, which ended the one that was open"),
+    "late-marker-taken": Proof(
+        "late-requests", r"belongs to an earlier transaction, but it ended the one that was open"
+    ),
     "former-coordinators-marker-taken": Proof("former-coordinator", r"of coordinator epoch \d+ after one of \d+"),
-    "refused-markers-given-up": Proof("moved-leaders", r"sends no marker of .* to orders-\d, which exists"),
-    "aborted-work-not-redone": Proof("copies", r"has no committed output for group copier, and later ones have"),
+    "refused-markers-given-up": Proof("moved-leaders", r"sends no marker of .* to orders-\d, although that partition"),
+    "aborted-work-not-redone": Proof("copies", r"has no committed output for group copier, but later records"),
     "positions-left-out": Proof("copies", r"has two committed outputs for group copier: consumer-"),
-    "complete-after-first-answer": Proof("transactions", r"complete, and orders-\d has no marker of it"),
-    "aborted-index-of-leaders-only": Proof("rewound", r"got producer-\d:\d+ at .*, which is in an aborted transaction"),
-    "aborted-index-lost-at-truncation": Proof(
-        "rewound", r"got producer-\d:\d+ at .*, which is in an aborted transaction"
+    "complete-after-first-answer": Proof("transactions", r"as complete, but orders-\d has no marker of it"),
+    "aborted-index-of-leaders-only": Proof(
+        "rewound", r"got producer-\d:\d+ at .*, but the record is in an aborted transaction"
     ),
-    "any-marker-ends-abort": Proof("transactions", r"got producer-\d:\d+ at .*, which is in an aborted transaction"),
+    "aborted-index-lost-at-truncation": Proof(
+        "rewound", r"got producer-\d:\d+ at .*, but the record is in an aborted transaction"
+    ),
+    "any-marker-ends-abort": Proof(
+        "transactions", r"got producer-\d:\d+ at .*, but the record is in an aborted transaction"
+    ),
     "stable-offset-before-replication": Proof(
         "transactions",
-        r"(got offset|returned) \d+ .*whose log has the last stable|as the last stable offset of orders-\d; of its",
+        r"(got offset|returned) \d+ .*but the last stable|as the last stable offset of orders-\d; the",
     ),
-    "partitions-added-before-commit": Proof("transactions", r"which no coordinator had open with it"),
+    "partitions-added-before-commit": Proof("transactions", r"but no coordinator had added the partition"),
     "verification-outlives-marker": Proof(
         "late-verification", r"appended a batch .* in a transaction of producer id 0"
     ),
     "markers-lost-at-disconnect": Proof(
-        "lost-markers", r"the transaction that producer id \d+ has open in orders-\d did not end"
+        "lost-markers", r"the open transaction of producer id \d+ in orders-\d did not end"
     ),
     "unclean-leader-cuts-to-hw": Proof(
         "kafka-7408/undecided", r"has the transaction of producer id \d+, epoch \d+, open"
     ),
-    "markers-again-of-no-coordinator": Proof("kafka-7408/undecided", r"that it had truncated was due"),
-    "loaded-up-to-high-watermark": Proof("slow-commit", r"has producer-\d in .* after .*: that state does not follow"),
-    "transactions-share-epoch": Proof("transactions", r"each transaction has an epoch of its own"),
-    "end-answered-before-commit": Proof("transactions", r"was informed that its .*; no coordinator had decided that"),
-    "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, without a request of its application"),
-    "timed-out-without-fence": Proof("late-verification", r"which had been aborted since its application began it"),
-    "offsets-taken-at-abort": Proof("copies", r"returned \d+ of .*, which is .* in a transaction that is aborted"),
+    "markers-again-of-no-coordinator": Proof("kafka-7408/undecided", r"but first it had to append again"),
+    "loaded-up-to-high-watermark": Proof("slow-commit", r"has producer-\d in .* after .*: there is no such transition"),
+    "transactions-share-epoch": Proof("transactions", r"each transaction must have its own epoch"),
+    "end-answered-before-commit": Proof("transactions", r"says that its .*; no coordinator had decided so"),
+    "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),
+    "timed-out-without-fence": Proof("late-verification", r"but it had already been aborted"),
+    "offsets-taken-at-abort": Proof("copies", r"returned \d+ as .*, but .*, belongs to a transaction that is aborted"),
     "open-offsets-loaded-as-committed": Proof(
-        "open-positions", r"returned \d+ of .* with RequireStable, while a transaction was open"
+        "open-positions", r"returned \d+ as .* with RequireStable, although an open transaction"
     ),
     "timestamp-past-open": Proof("rewound", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+"),
-    "begins-after-committed": Proof("group", r"begins at \d+ of orders-\d, of which group g had been given", (3,)),
-    "begins-where-reset-says": Proof("group", r"begins at 0 of orders-\d as auto.offset.reset says, though", (3,)),
+    "begins-after-committed": Proof("group", r"begins to read orders-\d at offset \d+, but group g had got", (3,)),
+    "begins-where-reset-says": Proof("group", r"begins orders-\d at 0 by auto.offset.reset, although", (3,)),
 }
 """Defect -> where it shows."""
 

@@ -61,5 +61,5 @@ def test_a_known_finding_does_not_end_it() -> None:
     assert run.first["T10"] < run.first_unknown["T10"]
     failure = failure_in(run)
     assert failure is not None
-    assert "has not appended again the truncated marker" in failure.sentence
+    assert "did not append again the truncated marker" in failure.sentence
     assert signature(run) == f"T10: {shape(failure.sentence)}"

@@ -238,8 +238,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if given_up(mirror, held.copy.leader_epoch, sent.leader_epoch, offset):
             return False
         sentence = (
-            f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; {held.uid} is "
-            "committed there"
+            f"record {sent.uid} was acknowledged to {sent.by.node} at offset {offset:,} of {state.key}; record "
+            f"{held.uid} is committed there"
         )
         return state.renumbered.doubted(mirror, session, [offset], sentence, sent.by, held.copy.by)
 
@@ -289,9 +289,9 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if _has(log, offset, sent.uid):
             return NOTHING
         batch = log.batch_at(offset)
-        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(offset) or 'no record'} there"
+        holds = "lacks that offset" if batch is None else f"has {_record(batch.uid_at(offset))} there"
         sentence = (
-            f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; {where} {holds}"
+            f"record {sent.uid} was acknowledged to {sent.by.node} at offset {offset:,} of {state.key}; {where} {holds}"
         )
         return self._lost(state, sent, offset, sentence, epoch, mirror, proof)
 
@@ -369,8 +369,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
                 past = next((c for c, reader in who if self._must_have_seen(reader, sent, offset, mirror)), None)
                 if past is not None:
                     sentence = (
-                        f"{sent.by.node} was informed that {sent.uid} is at offset {offset:,} of {state.key}; "
-                        f"{past} read past it, and no consumer got it"
+                        f"record {sent.uid} was acknowledged to {sent.by.node} at offset {offset:,} of {state.key}; "
+                        f"{past} read past that offset, and no consumer got the record"
                     )
                     found.extend(self._lost(state, sent, offset, sentence, newest, mirror, None))
         for offset, lost in state.given_up.items():
@@ -386,8 +386,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         if log is None or not (_has(log, offset, lost.uid) if offset >= log.floor else lost.back >= 0):
             return NOTHING
         by = mirror.lineages[newest if lost.back < 0 else lost.back]
-        how = "elected uncleanly, " if by.unclean else ""
-        sentence = f"{by.leader}, {how}leader of {state.key} in leader epoch {by.epoch}, has them"
+        how = " after an unclean election" if by.unclean else ""
+        sentence = f"{by.leader}, leader of {state.key} in leader epoch {by.epoch}{how}, has these records"
         return self.regained(lost.rule, state.key, sentence, state.elected.get(lost.back, -1), by.assumed)
 
 
@@ -499,8 +499,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
                 self._tell(state, offset, Value(uid, leader_epoch, known.by))
             return NOTHING
         sentence = (
-            f"offset {offset:,} of {state.key} holds {uid or 'no record'} for {event.node}, "
-            f"and {known.uid or 'no record'} for {known.by.node}"
+            f"offset {offset:,} of {state.key} holds {_record(uid)} according to {event.node}, "
+            f"and {_record(known.uid)} according to {known.by.node}"
         )
         rule, session = given_up(mirror, known.leader_epoch, leader_epoch, offset), place_of(uid)[0]
         if (
@@ -542,8 +542,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
     ) -> Emissions:
         """A record is committed for the second time."""
         sentence = (
-            f"{uid}, of an idempotent producer, is committed at offset {first.offset:,} "
-            f"and at offset {second.offset:,} of {state.key}"
+            f"record {uid} of an idempotent producer is committed twice in {state.key}, at offset {first.offset:,} "
+            f"and at offset {second.offset:,}"
         )
         known = self._known(state, first.offset, mirror)
         by = None if known is None else known.by
@@ -562,6 +562,10 @@ class OneOffsetOneValue(LogInvariant[Values]):
 
     def finish(self, state: Values, mirror: LogMirror) -> Emissions:
         return state.renumbered.judge(self, state.key, mirror, at_end=True)
+
+
+def _record(uid: str) -> str:
+    return f"record {uid}" if uid else "no record"
 
 
 def _value(committed: Held) -> Value:

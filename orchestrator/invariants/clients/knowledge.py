@@ -375,7 +375,7 @@ class RealTimeOrder(_Ends):
         if not _is_above(floor, body.offset):
             return NOTHING
         sentence = (
-            f"{_who(body.broker, known.leader_epoch)} acknowledged {body.uid}, sent later by {event.node}, at "
+            f"{_who(body.broker, known.leader_epoch)} acknowledged {body.uid}, which {event.node} had sent later, at "
             f"offset {body.offset:,} of {state.key}"
         )
         return self._judge(

@@ -118,8 +118,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if left_out < 0 or left_out >= mirror.committed.end:
             return NOTHING
         sentence = (
-            f"{event.node} begins at {body.new:,} of {state.key}, of which group {group} had been given records up to "
-            f"{frontier.position:,}: it leaves out offset {left_out:,}"
+            f"{event.node} begins to read {state.key} at offset {body.new:,}, but group {group} had got only the "
+            f"records below {frontier.position:,}: offset {left_out:,} is left out"
         )
         return self.violated(state.key, sentence, frontier.by, event)
 
@@ -131,7 +131,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
             state.frontiers[member.group] = Progress(end, witness(event), isolation)
         if member.owns:
             return NOTHING
-        sentence = f"{event.node} got records of {state.key} up to {end:,} after it had given that up"
+        sentence = f"{event.node} got records of {state.key} up to {end:,} after it had given up the partition"
         return self.violated(state.key, sentence, member.by, event)
 
     def _read(self, state: Positions, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
@@ -149,7 +149,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
         by = None if before is None else before.by
         for offset in offsets:
             if offset < expected:
-                sentence = f"{event.node} got offset {offset:,} of {state.key} when it had read up to {expected:,}"
+                sentence = (
+                    f"{event.node} got offset {offset:,} of {state.key} again: it had already read up to {expected:,}"
+                )
                 return self.violated(state.key, sentence, by, event)
             left_out = _left_out(mirror.transactions, expected, offset, body.isolation)
             # A leader that was replaced serves its own log.
@@ -378,7 +380,7 @@ class OnlyCommittedIsShown(LogInvariant[Budgeted]):
         for record in records:
             known = mirror.records.names.at(record.offset)
             if record.offset >= mirror.committed.end:
-                holds = f"which no leader had committed (committed: {mirror.committed.end:,})"
+                holds = f"but leaders had committed only the records below {mirror.committed.end:,}"
             elif known and known != record.uid:
                 holds = f"where {known} is committed"
             else:
@@ -485,8 +487,8 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
             state.tested += 1
             if payload.digest != record.digest:
                 sentence = (
-                    f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key} with another payload "
-                    f"(digest {record.digest:08x}) than {payload.by.node} sent ({payload.digest:08x})"
+                    f"{event.node} got {record.uid} at offset {record.offset:,} of {state.key} with payload digest "
+                    f"{record.digest:08x}, but {payload.by.node} had sent payload digest {payload.digest:08x}"
                 )
                 return self.violated(state.key, sentence, payload.by, event)
         return NOTHING

@@ -83,7 +83,7 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
 
     def _seen(self, state: Failures, uid: str, how: str, event: Stamped | None) -> Emissions:
         by = state.failed[uid]
-        return self.violated(state.key, f"{by.node} was informed that {uid} had failed for good; {how}", by, event)
+        return self.violated(state.key, f"the send of {uid} failed for good at {by.node}; {how}", by, event)
 
 
 def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
@@ -242,8 +242,8 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
         mirror: LogMirror,
     ) -> Emissions:
         sentence = (
-            f"{uid} is committed at offset {offset:,} of {state.key}, after {name}:{session.number} at offset "
-            f"{session.offset:,}, which was sent later"
+            f"{uid} is committed at offset {offset:,} of {state.key}, but {name}:{session.number}, which was sent "
+            f"later, is already at offset {session.offset:,}"
         )
         rule = ""
         if batch.producer_id < 0 and self._may_overtake(state.profile, name.partition("#")[0]):

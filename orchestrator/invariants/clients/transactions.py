@@ -78,8 +78,8 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
         if copy.offset == body.offset or any(each.offset == body.offset for each in state.others.get(body.uid, ())):
             return NOTHING
         sentence = (
-            f"{event.node} was informed that {body.uid} is at offset {body.offset:,} of {state.key}; it is committed "
-            f"at offset {copy.offset:,}"
+            f"record {body.uid} was acknowledged to {event.node} at offset {body.offset:,} of {state.key}; it is "
+            f"committed at offset {copy.offset:,}"
         )
         epoch = acknowledged_in(event, body, mirror)
         if rule := given_up(mirror, copy.leader_epoch, epoch, min(copy.offset, body.offset)):
@@ -107,15 +107,15 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     def _twice(self, state: Copies, uid: str, first: Copy, second: Copy, mirror: LogMirror) -> Emissions:
         state.tested += 1
         sentence = (
-            f"{uid} is committed at offset {first.offset:,} and at offset {second.offset:,} of {state.key}, under "
-            f"{_numbered(first)} and {_numbered(second)}"
+            f"record {uid} is committed twice in {state.key}: at offset {first.offset:,} under {_numbered(first)}, and "
+            f"at offset {second.offset:,} under {_numbered(second)}"
         )
         if rule := given_up(mirror, first.leader_epoch, second.leader_epoch, min(first.offset, second.offset)):
             return self.excused(rule, state.key, sentence, first.by, second.by)
         if first.numbered != second.numbered:
             if bump_is_due(mirror.producers, state.failed, uid, first.numbered, second.numbered):
                 return self.excused("epoch-bump", state.key, sentence, first.by, second.by)
-            sentence += ", with no reason to renumber it"
+            sentence += "; the producer had no reason to number it anew"
         elif state.renumbered.doubted(
             mirror, place_of(uid)[0], [first.offset, second.offset], sentence, first.by, second.by
         ):
@@ -199,18 +199,18 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
             return NOTHING
         sentence = (
             f"{event.node} appended sequence {body.base_sequence} of producer id {body.producer_id}, epoch "
-            f"{body.producer_epoch}, to {state.key} at offset {body.base:,}, where "
+            f"{body.producer_epoch}, to {state.key} at offset {body.base:,}; "
         )
         if known is not None:
-            was = f"epoch {known.producer_epoch} had begun" if older else f"{expected} was next"
+            was = f"epoch {known.producer_epoch} had already begun" if older else f"the next sequence was {expected}"
             return self.violated(state.key, sentence + was, known.by, event)
         by = mirror.producers.must_have(event.node, body.producer_id, body.leader_epoch)
         if by is not None:
-            return self.violated(state.key, sentence + "older batches of it are committed", by, event)
+            return self.violated(state.key, sentence + "older batches of this epoch are committed", by, event)
         before = state.sent_before(body.uids[0]) if body.uids else -1
         if 0 <= before < body.base_sequence and not is_recreated(state.key):
-            return self.violated(state.key, f"{sentence}{before} records had been sent before", event)
-        return self.excused("no-producer-state", state.key, f"{sentence}{expected} was next", event)
+            return self.violated(state.key, f"{sentence}{before} records of this epoch had been sent before", event)
+        return self.excused("no-producer-state", state.key, f"{sentence}the next sequence was {expected}", event)
 
     def step(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -264,7 +264,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
         return self.violated(
             state.key,
             f"{event.node} appended a batch of producer id {body.producer_id}, epoch {body.producer_epoch}, to "
-            f"{state.key} at offset {body.base:,}, after one of epoch {known.producer_epoch}",
+            f"{state.key} at offset {body.base:,} after a batch of epoch {known.producer_epoch}",
             known.by,
             event,
         )

@@ -150,7 +150,9 @@ class WindowInvariant(KeyedInvariant[W]):
             return NOTHING
         seconds = state.beta_us / 1_000_000
         return self.inconclusive(
-            TOO_SHORT, state.key, f"no stability window was long enough for it: {seconds:g} s from when it came up"
+            TOO_SHORT,
+            state.key,
+            f"no stability window was long enough: the promise needs {seconds:g} s without new faults",
         )
 
     def within(self, state: W) -> str:

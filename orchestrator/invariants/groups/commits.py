@@ -313,8 +313,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                     register.newest_before(event.wall)  # whoever looks it up comes later
                 continue
             sentence = (
-                f"{event.node} was informed that {body.offsets[tp][0]:,} of {tp} is committed for group {state.key}, "
-                "which no coordinator has appended for it"
+                f"{event.node} was answered that group {state.key} has committed {body.offsets[tp][0]:,} for {tp}, but "
+                "no coordinator has appended this commit"
             )
             found.extend(self.violated(state.key, sentence, None if begun is None else begun.by, event))
         return found
@@ -339,7 +339,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 continue
             if floor is not None and entry == NO_ENTRY and self._of_another(state, event, tp, [floor.commit, *later]):
                 continue
-            found.extend(self._lacks(state, event, "was informed that", tp, entry, floor))
+            found.extend(self._lacks(state, event, "was answered that", tp, entry, floor))
         return found
 
     def _of_another(self, state: Registers, event: Stamped, tp: str, commits: list[Commit]) -> bool:
@@ -370,15 +370,14 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     def _lacks(
         self, state: Registers, event: Stamped, did: str, tp: str, entry: Entry, floor: Acknowledged | None
     ) -> Emissions:
-        what = f"{entry[0]:,} of {tp} is committed" if entry[0] >= 0 else f"nothing of {tp} is committed"
-        what = f"{what} for group {state.key}"
+        what = f"group {state.key} has committed {f'{entry[0]:,}' if entry[0] >= 0 else 'nothing'} for {tp}"
         alike = [each.entry for each in state.register(tp).appended if each.entry[0] == entry[0]]
         if alike and entry not in alike:
             what += _epochs(entry)
         since = ", although no member committed it"
         if floor is not None:
             own = _epochs(floor.commit.entry) if floor.commit.entry[0] == entry[0] else ""
-            since = f", after {floor.commit.entry[0]:,}{own} was acknowledged"
+            since = f", after the commit of {floor.commit.entry[0]:,}{own} had been acknowledged"
         sentence = f"{event.node} {did} {what}{since}"
         by = None if floor is None else floor.by
         if rule := self._rule(state, event, floor):
@@ -510,10 +509,12 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
             if any(each.entry[EPOCH] > epoch for each in times.register.appended):
                 return NOTHING
             by = None if stored is None else stored.by
-            return self.violated(state.key, f"{what.format('refused')}, and none with a higher one is there", by, event)
+            return self.violated(
+                state.key, f"{what.format('refused')}, although no commit with a higher one is stored", by, event
+            )
         if stored is None or epoch >= stored.entry[EPOCH]:
             return NOTHING
-        sentence = f"{what.format('took')} over one with {stored.entry[EPOCH]}"
+        sentence = f"{what.format('accepted')}, although one with {stored.entry[EPOCH]} is stored"
         asked = state.asked.get(commit.who, {}).get(body.tp, [])
         unsaid = commit.who in state.older or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)
         if epoch < 0 and (unsaid or not asked):

@@ -198,11 +198,11 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         wrong = self._in_office(state, event, body.coordinator_epoch, mirror)
         replica = mirror.replica(event.node)
         if not wrong and body.log_offset >= replica.log.floor and not _has(replica, record):
-            wrong = f"whose log has nothing of it at {body.log_offset:,}"
+            wrong = f"whose log has no such commit at {body.log_offset:,}"
         if wrong:
             sentence = (
                 f"a commit of {body.tp} for group {body.group} in leader epoch {body.coordinator_epoch} of {state.key} "
-                f"was taken by {event.node}, {wrong}"
+                f"was accepted by {event.node}, {wrong}"
             )
             return self.violated(state.key, sentence, event)
         state.pending.append(record)
@@ -226,8 +226,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         replica = mirror.replica(event.node)
         if body.stable_end > replica.high_watermark:
             sentence = (
-                f"{event.node} told group {body.group} its stable positions up to {body.stable_end:,} of {state.key}, "
-                f"of which it knows that {replica.high_watermark:,} is committed"
+                f"{event.node} answered group {body.group} with stable offsets up to {body.stable_end:,} of "
+                f"{state.key}, but its high watermark there was {replica.high_watermark:,}"
             )
             return self.violated(state.key, sentence, event)
         committed = max(state.loaded[event.node].end, replica.high_watermark)
@@ -253,7 +253,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             )
             return self.violated(state.key, sentence, event)
         if body.end != replica.log.end:
-            sentence = f"{event.node} loaded {state.key} up to {body.end:,}, whose log ends at {replica.log.end:,}"
+            sentence = f"{event.node} loaded {state.key} up to {body.end:,}, but its log ends at {replica.log.end:,}"
             return self.violated(state.key, sentence, event)
         if _superseded(mirror, body.coordinator_epoch):
             return NOTHING
@@ -276,8 +276,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         group, tp = of
         where = "" if record is None else f" at {record.log_offset:,}"
         sentence = (
-            f"{event.node} {did} {_shown(entry)} of {tp} for group {group}, where the log of {state.key} has "
-            f"{_shown(expected)}{where}"
+            f"{event.node} {did} {_shown(entry)} as the committed offset of group {group} for {tp}, but the log of "
+            f"{state.key} has {_shown(expected)}{where}"
         )
         by = None if record is None else record.by
         if rule := state.doubtful.get(_name(group, tp), ""):
@@ -291,10 +291,10 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             told = body.groups.get(group)
             if told is not None and told[1] >= stable.generation:
                 continue
-            has = f"in generation {told[1]}" if told is not None else "not at all"
+            did = f"loaded group {group} in generation {told[1]}" if told is not None else f"loaded no group {group}"
             sentence = (
-                f"{event.node} loaded group {group} {has}, of which generation {stable.generation} was stable in "
-                f"leader epoch {stable.coordinator_epoch} of {state.key}"
+                f"{event.node} {did}, but generation {stable.generation} of it was stable in leader epoch "
+                f"{stable.coordinator_epoch} of {state.key}"
             )
             taint = mirror.taint_below(1 << 62, stable.coordinator_epoch)
             if taint is not None:

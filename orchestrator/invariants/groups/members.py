@@ -105,18 +105,18 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
             return NOTHING
         state.tested += 1
         if body.generation == NO_GENERATION and not body.member:
-            wrong = f"which has members: {', '.join(now.members)}" if now.members and now.state != "Empty" else ""
+            wrong = f"which has the members {', '.join(now.members)}" if now.members and now.state != "Empty" else ""
         elif now.state in ("Empty", "Dead", "CompletingRebalance"):
             wrong = f"which is {now.state} in generation {now.number}"
         elif body.generation != now.number:
             wrong = f"whose generation is {now.number}"
         else:
-            wrong = f"of which it is no member in generation {now.number}" if body.member not in now.members else ""
+            wrong = f"in whose generation {now.number} it is no member" if body.member not in now.members else ""
         if not wrong:
             return NOTHING
         sentence = (
-            f"{event.node} took a commit of {body.tp} by {body.member or 'nobody'} in generation {body.generation} of "
-            f"group {state.key}, {wrong}"
+            f"{event.node} accepted a commit for {body.tp} by {body.member or 'no member'} in generation "
+            f"{body.generation} of group {state.key}, {wrong}"
         )
         return self.violated(state.key, sentence, now.by, event)
 
@@ -225,8 +225,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
             if not taken:
                 continue
             sentence = (
-                f"generation {body.generation} of group {state.key} gives {taken[0]} to {given[taken[0]]} while {node} "
-                f"has it as {owned.member}"
+                f"generation {body.generation} of group {state.key} assigns {taken[0]} to {given[taken[0]]} while "
+                f"{node}, as member {owned.member}, still owns it"
             )
             if owned.member in body.members and node in state.static and body.generation == state.timed_out:
                 found = self.excused("static", state.key, sentence, owned.by, event)
@@ -249,8 +249,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         by = known[-1].by if known else None
         given = known[-1].assignment.get(body.member, []) if known else []
         sentence = (
-            f"{event.node} took {', '.join(body.owned) or 'nothing'} as {body.member} in generation {body.generation} "
-            f"of group {state.key}, which gives it {', '.join(given) or 'nothing'}"
+            f"{event.node}, as {body.member}, took {', '.join(body.owned) or 'nothing'} in generation "
+            f"{body.generation} of group {state.key}; its assignment is {', '.join(given) or 'empty'}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -269,11 +269,14 @@ def _overlap(node: str, group: str, generation: int, members: list[str], assignm
     given: dict[str, str] = {}
     for member, tps in assignment.items():
         if member not in members and tps:
-            given_to = f"{node} gave {', '.join(tps)} to {member}"
+            given_to = f"{node} assigned {', '.join(tps)} to {member}"
             return f"{given_to}, which is no member of group {group} in generation {generation}"
         for tp in tps:
             if given.setdefault(tp, member) != member:
-                return f"{node} gave {tp} to {given[tp]} and to {member} in generation {generation} of group {group}"
+                return (
+                    f"{node} assigned {tp} both to {given[tp]} and to {member} in generation {generation} of group "
+                    f"{group}"
+                )
     return ""
 
 
@@ -349,9 +352,9 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
             wrong, by = f"after generation {last.number}", last.by
             since = epoch
         elif floor is not None and least < floor.number:
-            wrong, by = f"though generation {floor.number} was stable before", floor.by
+            wrong, by = f"although generation {floor.number} had been stable before", floor.by
         elif ceiling is not None and number > ceiling.number:
-            wrong, by = f"though its next coordinator went on with generation {ceiling.number}", ceiling.by
+            wrong, by = f"although its next coordinator went on with generation {ceiling.number}", ceiling.by
         else:
             return NOTHING
         sentence = (
@@ -376,8 +379,8 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
         if body.generation >= last.number:
             return NOTHING
         sentence = (
-            f"{event.node} took what {body.member} was assigned in generation {body.generation} of group {state.key} "
-            f"after it had done so in {last.number}"
+            f"{event.node} took the assignment of {body.member} in generation {body.generation} of group {state.key} "
+            f"after the one in generation {last.number}"
         )
         return self.violated(state.key, sentence, last.by, event)
 

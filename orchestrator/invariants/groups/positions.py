@@ -99,15 +99,15 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     def _commits(self, state: Deliveries, event: Stamped, body: CommitInvoke, mirror: LogMirror) -> Emissions:
         state.tested += 1
         offset, known = body.offsets[state.key][0], self._of(state, event)
-        sentence = f"{event.node} commits {offset:,} of {state.key} for group {body.group}, "
+        sentence = f"{event.node} commits {offset:,} for {state.key} in group {body.group}, "
         if known is None:
-            return self.violated(state.key, f"{sentence}of which it has been given nothing, and has no position", event)
+            return self.violated(state.key, f"{sentence}but it has read nothing, and has no position", event)
         if offset < known.start:
-            return self.violated(state.key, f"{sentence}which it read from {known.start:,}", known.by, event)
+            return self.violated(state.key, f"{sentence}but it began to read at {known.start:,}", known.by, event)
         isolation = READ_COMMITTED if event.node in state.committed_alone else READ_UNCOMMITTED
         if offset <= mirror.transactions.hidden_until(max(known.end, mirror.transactions.forgotten), isolation):
             return NOTHING
-        sentence += f"given up to {known.end:,}"
+        sentence += f"but it has read only up to {known.end:,}"
         if mirror.transactions.any and (rule := way_of_loss(mirror, offset - 1, state.budget, 0)):
             return self.excused(rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
@@ -153,8 +153,8 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
         if body.offset <= mirror.committed.end:
             return NOTHING
         sentence = (
-            f"{event.node} took {body.offset:,} of {state.key} as committed by {body.member or 'nobody'} for group "
-            f"{body.group}, of which {mirror.committed.end:,} is the highest high watermark that any leader had"
+            f"{event.node} accepted the commit of {body.offset:,} for {state.key} by {body.member or 'no member'} in "
+            f"group {body.group}, but no leader had a high watermark above {mirror.committed.end:,}"
         )
         if rule := way_of_loss(mirror, body.offset - 1, state.budget, 0):
             return self.excused(rule, state.key, sentence, event)

@@ -156,9 +156,9 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
             kept = state.stored.get(event.node, {}).get(duty.offsets_tp, {}).get(removal.tp)
             if kept is not None and kept == duty.stored:
                 sentence = (
-                    f"{event.node} has applied the metadata log up to {duty.image:,}, in which {removal.tp} is removed "
-                    f"at {removal.offset:,}, and keeps {kept.entry[0]:,} of it for group {state.key} in "
-                    f"{duty.offsets_tp}"
+                    f"{event.node} has applied the metadata log up to {duty.image:,}, and offset {removal.offset:,} "
+                    f"there removes {removal.tp}, but it still stores the committed offset {kept.entry[0]:,} of group "
+                    f"{state.key} in {duty.offsets_tp}"
                 )
                 found.extend(self.violated(state.key, sentence, removal.by, kept.by, event))
         return found

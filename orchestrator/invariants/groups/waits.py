@@ -216,7 +216,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             return NOTHING
         sentence = (
             f"{event.node} formed generation {body.generation} of group {state.key} with {', '.join(absent)}, which "
-            "did not join for it"
+            "had sent no JoinGroup for it"
         )
         return self.violated(state.key, sentence, event)
 
@@ -249,9 +249,12 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             return NOTHING
         state.word = None  # said once
         seconds = (at_us - word.wall_us) / 1_000_000
-        what = f"{word.node} has had group {state.key} {word.state} in generation {word.generation} for {seconds:.1f} s"
+        what = (
+            f"group {state.key} has been {word.state} at {word.node} in generation {word.generation} for {seconds:.1f} "
+            "s"
+        )
         if wait == "member":
-            sentence = f"{what}, with {state.silent(word)[0]} among its members, which is gone"
+            sentence = f"{what}, although its member {state.silent(word)[0]} is gone"
         else:
-            sentence = f"{what}, longer than its members may take to {wait}"
+            sentence = f"{what}, longer than its members are given to {wait}"
         return self.violated(state.key, sentence, word.by)

@@ -185,7 +185,10 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         elif told.error in _EPOCH and told.asked_epoch >= 0 and told.leader_epoch >= 0:
             older = told.asked_epoch < told.leader_epoch
             if older != (told.error == E.FENCED_LEADER_EPOCH) or told.asked_epoch == told.leader_epoch:
-                why = f"although it was asked about leader epoch {told.asked_epoch} and knew {told.leader_epoch}"
+                why = (
+                    f"although the request named leader epoch {told.asked_epoch} and the broker knew "
+                    f"{told.leader_epoch}"
+                )
         elif told.error == E.UNKNOWN_SERVER_ERROR:
             if state.failed_reads.pop(f"{body.connection} {told.tp}", None) is None:
                 why = "although no read from remote storage had failed for it"

@@ -47,11 +47,13 @@ class EverythingDrains(KeyedInvariant[State]):
         state.tested += 1
         if not body.waiting:
             return NOTHING
-        return self.violated(state.key, f"{event.node} still held at the end: {'; '.join(body.waiting)}", event)
+        return self.violated(
+            state.key, f"requests still waited in {event.node} at the end: {'; '.join(body.waiting)}", event
+        )
 
     def _resigned(self, state: State, event: Stamped, body: GrpLoad) -> Emissions:
         state.tested += 1
         if not body.waiting:
             return NOTHING
-        sentence = f"{event.node} gave up {body.tp}, and left {', '.join(body.waiting)} without an answer"
+        sentence = f"{event.node} gave up {body.tp}, and did not answer {', '.join(body.waiting)}"
         return self.violated(state.key, sentence, event)

@@ -88,7 +88,7 @@ class PhysicsHold(KeyedInvariant[Links]):
         body: Any = event.body
         if event.incarnation in state.ended:
             return self.violated(
-                state.key, f"{event.node}/{event.incarnation} did something after its end: {event.type}", event
+                state.key, f"{event.node}/{event.incarnation} recorded an event after its end: {event.type}", event
             )
         kind = type(body)
         if kind is NodeDown:
@@ -110,11 +110,11 @@ class PhysicsHold(KeyedInvariant[Links]):
                 state.answered.pop(connection, None)
             elif connection in state.closed:
                 return self.violated(
-                    state.key, f"{event.node} took an answer on {connection}, which was closed before", event
+                    state.key, f"{event.node} received an answer on {connection}, which had already been closed", event
                 )
             else:
                 return self._in_turn(
-                    state, state.answered, event, connection, int(number), "took the answer to request"
+                    state, state.answered, event, connection, int(number), "received the answer to request"
                 )
         return NOTHING
 
@@ -140,8 +140,8 @@ class PhysicsHold(KeyedInvariant[Links]):
             if in_force and cut.first[1] >= 0 and cut.first <= (int(incarnation), int(seq)):
                 return self.violated(
                     state.key,
-                    f"{event.node} acted on {event.cause}, which {state.key} sent when everything from it to "
-                    f"{event.node} was to be held",
+                    f"{event.node} acted on message {event.cause} of {state.key}, sent while a fault was to hold every "
+                    f"message from {state.key} to {event.node}",
                     cut.by,
                     event,
                 )
@@ -180,5 +180,5 @@ class SameSeedSameRun(KeyedInvariant[State]):
         if body.first == body.second:
             return NOTHING
         return self.violated(
-            state.key, f"the run gave trace {body.first}, and {body.second} when it was repeated", event
+            state.key, f"the run gave the trace {body.first}; its repetition gave the trace {body.second}", event
         )

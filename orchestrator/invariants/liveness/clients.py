@@ -189,7 +189,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if client not in state.core:
             return NOTHING
         there = [member for member in state.isr if node_name(member) in state.core]
-        sentence = f"the send {name} of {client} to {state.key} did not return {self.within(state)}"
+        sentence = f"the {name} of {client} to {state.key} did not return {self.within(state)}"
         newest = state.newest.by if state.newest is not None else None
         if len(there) < (state.needed(state.min_isr) if send is not None and send.acks == -1 else 1):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
@@ -392,12 +392,12 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         if state.pushes.possible:
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
-            sentence += f", nor as long again for each of {', '.join(hung)}, which hang"
+            sentence += f"; the bound was extended once for each of {', '.join(hung)}, which hang"
             return self.violated(state.key, sentence, state.told, obligation.by, known=state.known)
         taken_up, epoch = state.taken_up.get(name, -1), state.newest.change.leader_epoch if state.newest else -1
         former = is_recreated(state.key) and taken_up > epoch
         if former:
-            sentence += f", taken up with leader epoch {taken_up}, and the partition is in {epoch}"
+            sentence += f", a position of leader epoch {taken_up}, but the partition is in leader epoch {epoch}"
         return self.violated(state.key, sentence, state.told, obligation.by, known=state.former if former else "")
 
 

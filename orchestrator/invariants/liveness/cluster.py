@@ -135,7 +135,7 @@ class LeaderIsElected(WindowInvariant[Quorum]):
         return self.violated(
             state.key,
             f"no quorum leader was acknowledged by most of the {len(state.voters.newest)} voters {self.within(state)}: "
-            f"{told or 'none of them said what it is'}",
+            f"{told or 'none of them recorded its role'}",
             obligation.by,
             *(known.by for known in list(there.values())[:2]),
             known=state.known if self._waits_for_removed(state) else "",
@@ -305,14 +305,14 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
         there = [node_name(replica) for replica in able or change.replicas if node_name(replica) in state.core]
         if not there:
             away = ", ".join(map(node_name, able)) or "nobody"
-            sentence = f"{state.key} had no leader: it may be led by {away}, none of which could be reached"
+            sentence = f"{state.key} had no leader: {away} may lead it, and could not be reached"
             return self.excused("isr-away", state.key, sentence, obligation.by, newest.by)
         if not able:
             return self.violated(
                 state.key,
-                f"{state.key} has no leader {self.within(state)}, and will have none: its ISR is empty, no replica "
-                f"is eligible, and the last known leader is forgotten, although its replicas {', '.join(there)} are "
-                f"there",
+                f"{state.key} got no leader {self.within(state)}, and can get none: its ISR and its eligible leader "
+                f"replicas are empty, and no last known leader is recorded, although its replicas {', '.join(there)} "
+                "are up",
                 obligation.by,
                 state.cleared or newest.by,
                 known=state.known if state.cleared else "",
@@ -320,8 +320,8 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
         had = f"its leader is {state.leader}" if state.leader else "it has no leader"
         return self.violated(
             state.key,
-            f"no leader took up {state.key} {self.within(state)}: {had} in leader epoch {newest.change.leader_epoch}, "
-            f"and {', '.join(there)} could lead",
+            f"no broker took up the leadership of {state.key} {self.within(state)}: {had} in leader epoch "
+            f"{newest.change.leader_epoch}, and {', '.join(there)} could lead",
             obligation.by,
             newest.by,
         )

@@ -155,8 +155,8 @@ class ImagesGetToTheEnd(FollowsTheLog[BrokerImages]):
     def missed(self, state: BrokerImages, name: str, obligation: Obligation) -> Emissions:
         last = state.last()
         sentence = (
-            f"the image of {name} did not get to {obligation.target:,} of the metadata log {self.within(state)}: it "
-            f"ends at {state.images.get(name, 0):,}"
+            f"the metadata image of {name} did not reach offset {obligation.target:,} of the metadata log "
+            f"{self.within(state)}: it is at {state.images.get(name, 0):,}"
         )
         return self.violated(state.key, sentence, obligation.by, last.by if last is not None else None)
 
@@ -317,13 +317,13 @@ class ClientsGetTheCurrentMetadata(FollowsTheLog[ClientViews]):
         leader, epoch = view.leaders.get(tp, (NOBODY, NOBODY))
         if name in state.ahead:
             sentence = (
-                f"{client} took up a position of leader epoch {state.ahead[name]} in {tp}, which is in leader epoch "
-                f"{last.leader_epoch}, and accepts no answer about it {self.within(state)}"
+                f"{client} has a position of leader epoch {state.ahead[name]} in {tp}, which is in leader epoch "
+                f"{last.leader_epoch}, and accepted no metadata of the partition {self.within(state)}"
             )
             return self.violated(state.key, sentence, obligation.by, last.by, known=state.known)
         sentence = (
-            f"{client} did not learn the leader of {tp} {self.within(state)}: it has {_who(leader)} in leader epoch "
-            f"{epoch}, and it is {_who(last.leader)} in {last.leader_epoch}"
+            f"{client} did not learn the leader of {tp} {self.within(state)}: it knows {_who(leader)} in leader epoch "
+            f"{epoch}; the leader is {_who(last.leader)} in leader epoch {last.leader_epoch}"
         )
         away = sum(each not in state.core for each in state.brokers)
         if away > 1 or (view.told_by and view.told_by not in state.core):

@@ -215,7 +215,9 @@ class CallsEnd(KeyedInvariant[Calls]):
             if not body.overdue or state.frozen or event.wall - state.thawed_us < SLACK_US:
                 return NOTHING
             calls = ", ".join(body.overdue)
-            return self.violated(state.key, f"{event.node} ended with calls open beyond their timeout: {calls}", event)
+            return self.violated(
+                state.key, f"calls of {event.node} were still open at its end, past their timeout: {calls}", event
+            )
         state.tested += 1
         found: Emissions = NOTHING
         if body.outcome == "timeout" or body.took_ms > body.timeout_ms:
@@ -238,7 +240,7 @@ class CallsEnd(KeyedInvariant[Calls]):
         if 1000 * (body.took_ms - body.timeout_ms) > SLACK_US:
             return self.violated(
                 state.key,
-                f"the {body.api} of {event.node} to {body.dst} ended after {body.took_ms:,} ms ({body.outcome}), its "
+                f"the {body.api} of {event.node} to {body.dst} ended after {body.took_ms:,} ms ({body.outcome}); its "
                 f"timeout is {body.timeout_ms:,} ms",
                 event,
             )
@@ -529,8 +531,8 @@ class NoStorms(KeyedInvariant[Load]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{state.key} sent {bucket.requests:,} requests in one second, and {bucket.useful:,} useful events came of "
-            "them",
+            f"{state.key} sent {bucket.requests:,} requests in one second, and they led to {bucket.useful:,} useful "
+            "events",
             bucket.first,
             known=state.known if bucket.requests - bucket.beyond <= due else "",
         )

@@ -162,12 +162,12 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         stable = state.transactions.stable_offset(state.high_watermark)
         sentence = (
             f"the last stable offset of {state.key} did not reach {obligation.target:,} within "
-            f"{state.bound_us / 1_000_000:g} s without a fault that could prevent it, after the "
+            f"{state.bound_us / 1_000_000:g} s without a fault that could prevent it, on top of the "
             f"transactions' timeout of {state.timeout_us / 1_000_000:g} s: it is {stable:,}"
         )
         for span in state.transactions.open.values():
             if span.first == stable:
-                sentence += f", where producer id {span.producer_id} has a transaction open"
+                sentence += f"; producer id {span.producer_id} has a transaction open from there on"
         if state.lossy and not (state.mended and state.lossy == "unclean-election"):
             return self.excused(state.lossy, state.key, sentence, obligation.by, state.window)
         return self.violated(state.key, sentence, obligation.by, state.window)

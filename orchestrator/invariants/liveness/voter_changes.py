@@ -114,15 +114,15 @@ class VoterChangesEnd(WindowInvariant[Changing]):
         leader = name.partition("/")[0]
         its = state.sets[leader]
         apart = [
-            f"{each} has {', '.join(sorted(state.sets[each].members))}"
+            f"{each} still has {', '.join(sorted(state.sets[each].members))}"
             for each in sorted(self._apart(state, leader))
             if each != leader
         ]
         return self.violated(
             state.key,
-            f"the voters {', '.join(sorted(its.members))}, at offset {its.offset:,} of {leader}, leader of epoch "
-            f"{state.leads[leader]}, were not {'in force everywhere' if apart else 'committed'} {self.within(state)}"
-            f"{': ' if apart else ''}{'; '.join(apart)}",
+            f"the voter set {', '.join(sorted(its.members))}, which {leader}, leader of epoch {state.leads[leader]}, "
+            f"wrote at offset {its.offset:,}, was not {'adopted by every voter' if apart else 'committed'} "
+            f"{self.within(state)}{': ' if apart else ''}{'; '.join(apart)}",
             its.by,
             *(state.sets[each].by for each in self._apart(state, leader)[:2]),
         )

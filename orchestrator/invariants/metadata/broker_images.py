@@ -169,13 +169,14 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         forget_least(state.digests, OPEN_REMEMBERED)
         state.tested += before >= 0 or known.by.id != event.id
         if body.offset < before:
-            wrong = f"reached {body.offset:,} of the metadata log when it had reached {before:,}"
+            wrong = f"went back to {body.offset:,} of the metadata log after it had reached {before:,}"
         elif body.offset > mirror.committed.end:
             wrong = (
-                f"has applied the metadata log up to {body.offset:,}, of which {mirror.committed.end:,} is committed"
+                f"has applied the metadata log up to {body.offset:,}, but it is committed only up to "
+                f"{mirror.committed.end:,}"
             )
         elif known.value != body.digest:
-            wrong = f"has another image of the metadata log up to {body.offset:,} than {known.by.node}"
+            wrong = f"has a metadata image at offset {body.offset:,} that differs from the one of {known.by.node}"
         else:
             return NOTHING
         sentence = f"{event.node} {wrong}"
@@ -195,7 +196,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
                 wrong, by = self._differs(state, event, tp, leader, epoch, mirror)
             if not wrong:
                 continue
-            sentence = f"{body.server} told {event.node} of {_leads(leader, epoch)} {tp}, and {wrong}"
+            sentence = f"{body.server} answered {event.node} with {_leads(leader, epoch)} {tp}, but {wrong}"
             if mirror.taints:
                 return self.excused("loss-budget", state.key, sentence, by, event)
             return self.violated(state.key, sentence, by, event)
@@ -208,7 +209,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         state.tested += 1
         if any((leader in (each, NOBODY)) and epoch in (of, -1) for each, of in written):
             return ""
-        return "no controller wrote that"
+        return "no controller wrote such a record"
 
     def _newest_of_name(self, state: Images, tp: str, offset: int) -> Said | None:
         """The last record about any topic of a name: a client that is told no topic ids takes it for the former one."""
@@ -242,7 +243,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         right = said.leader if registered is not None and not registered.fenced else NOBODY
         if leader == right and epoch in (said.leader_epoch, -1):
             return "", None
-        fenced = f", which is fenced at {registered.offset:,}" if right != said.leader and registered else ""
+        fenced = f", fenced at {registered.offset:,}" if right != said.leader and registered else ""
         image = f"its image, up to {offset:,}, has {_leads(said.leader, said.leader_epoch)} it{fenced}"
         return image, said.by
 

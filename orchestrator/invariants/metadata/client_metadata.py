@@ -196,8 +196,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         if epoch >= before:
             return NOTHING
         sentence = (
-            f"{event.node} accepted the answer of {body.server} with metadata epoch {epoch:,} "
-            f"when its own had {before:,}"
+            f"{event.node} accepted metadata epoch {epoch:,} from {body.server} although its own metadata had epoch "
+            f"{before:,}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -214,8 +214,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         if epoch >= belief.seen:
             return NOTHING
         sentence = (
-            f"{event.node} took over leader epoch {epoch} of {tp} from {body.server} when it knew leader epoch "
-            f"{belief.seen}"
+            f"{event.node} took over leader epoch {epoch} of {tp} from {body.server} although it knew leader "
+            f"epoch {belief.seen}"
         )
         if told:
             belief.fetched = -1
@@ -233,8 +233,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             state.tested += 1
             if told.asked_epoch < had.epoch:
                 sentence = (
-                    f"{state.key} asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch} when "
-                    f"it had taken over leader epoch {had.epoch}"
+                    f"{state.key} asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch} "
+                    f"although it had taken over leader epoch {had.epoch}"
                 )
                 return self.violated(state.key, sentence, had.by, event)
         return NOTHING
@@ -248,7 +248,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         belief.fetched, belief.fetched_by = body.leader_epoch, witness(event)
         if body.leader_epoch >= last:
             return NOTHING
-        sentence = f"{event.node} fetched {body.tp} in leader epoch {body.leader_epoch} after it had done so in {last}"
+        sentence = f"{event.node} fetched {body.tp} in leader epoch {body.leader_epoch} after it had fetched in {last}"
         return self.violated(state.key, sentence, by, event)
 
 
@@ -374,7 +374,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             if not by_name:
                 how = f"sent records of {told.tp} to {event.node}"
             who = node_name(had.leader) if had.leader != NOBODY else "nobody"
-            sentence = f"{state.key} {how}, when it took {who} for its leader, in leader epoch {had.epoch}"
+            sentence = f"{state.key} {how}, although its metadata had the leader {who} in leader epoch {had.epoch}"
             return self.violated(state.key, sentence, had.by, event)
         return NOTHING
 
@@ -388,8 +388,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             return NOTHING
         if had is not None and any(node_name(leader) == broker for leader in had):
             return NOTHING
-        whom = f"{' and '.join(map(node_name, had))} led" if had else "it took over no leader"
-        sentence = f"{state.key} {how} of {tp} at {broker} in leader epoch {epoch}, in which {whom}"
+        whom = f"{' and '.join(map(node_name, had))} led" if had else "it knew no leader"
+        sentence = f"{state.key} {how} of {tp} at {broker} in leader epoch {epoch}, but {whom} in that epoch"
         return self.violated(state.key, sentence, event)
 
     def _viewed(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
@@ -409,8 +409,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                     state.tested += 1
                     if epoch <= seen:
                         sentence = (
-                            f"{event.node} took over leader epoch {epoch} of {tp} that {body.server} hinted at, though "
-                            f"it knew {seen} already"
+                            f"{event.node} took over leader epoch {epoch} of {tp} from a hint of {body.server} "
+                            f"although it already knew leader epoch {seen}"
                         )
                         found = self.violated(state.key, sentence, event)
                 state.seen[tp] = epoch
@@ -425,8 +425,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                 state.tested += 1
                 if epoch >= seen:
                     sentence = (
-                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server}, though it "
-                        f"knew of no newer one than {seen}"
+                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server} although the "
+                        f"newest that it knew was {seen}"
                     )
                     found = self.violated(state.key, sentence, event)
         return found
@@ -438,8 +438,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if body.metadata_epoch < state.metadata_epoch:
             return self._wanted(state, event)
         sentence = (
-            f"{event.node} did not accept the answer of {body.server} with metadata epoch {body.metadata_epoch:,}, "
-            f"though its own had {state.metadata_epoch:,}"
+            f"{event.node} did not accept metadata epoch {body.metadata_epoch:,} from {body.server} although its own "
+            f"metadata had epoch {state.metadata_epoch:,}"
         )
         return self.violated(state.key, sentence, event)
 
@@ -469,7 +469,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if began_us - ended_us >= state.backoff_us - self.EARLY_US:
             return NOTHING
         sentence = (
-            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after it had an answer, "
+            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after the last answer, "
             f"before the back-off of {state.backoff_us // 1000:,} ms was over"
         )
         return self.violated(state.key, sentence, by, event)

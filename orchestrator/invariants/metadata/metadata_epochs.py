@@ -127,7 +127,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
             return found
         if epoch in state.minted:
             return NOTHING
-        sentence = f"{body.server} gave {event.node} metadata epoch {epoch:,}, which no controller has minted"
+        sentence = f"{body.server} gave {event.node} metadata epoch {epoch:,}, but no controller has minted it"
         return self._found(state, sentence, None, event)
 
     def _told(self, state: Epochs, event: Stamped, server: str, epoch: int) -> Emissions:
@@ -182,7 +182,7 @@ class EpochsAreMintedOnce(KeyedInvariant[Epochs]):
             sentence += f", after {before.epoch:,} in controller epoch {before.controller_epoch}"
             return self._found(state, sentence, before.by, event)
         if after is not None and body.epoch >= after.epoch:
-            sentence += f", though {after.epoch:,} was minted in controller epoch {after.controller_epoch}"
+            sentence += f", although {after.epoch:,} was minted in controller epoch {after.controller_epoch}"
             return self._found(state, sentence, after.by, event)
         return NOTHING
 
@@ -264,8 +264,8 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
         if state.epoch >= demand.epoch:
             return NOTHING
         sentence = (
-            f"{event.node} read {tp} from where it was committed with metadata epoch {demand.epoch}, while its own "
-            f"metadata had {state.epoch}"
+            f"{event.node} read {tp} from an offset committed with metadata epoch {demand.epoch} while its own "
+            f"metadata had epoch {state.epoch}"
         )
         return self.violated(state.key, sentence, demand.by, event)
 
@@ -346,9 +346,10 @@ class ExternalPositionsWait(KeyedInvariant[External]):
         has = state.epoch >= body.epoch
         if has == body.reached:
             return NOTHING
-        said = "was told that it is there" if body.reached else "was told that it is not there"
+        said = "reached" if body.reached else "not reached"
         sentence = (
-            f"{event.node} waited for metadata epoch {body.epoch} and {said}, when its metadata had {state.epoch}"
+            f"the wait of {event.node} for metadata epoch {body.epoch} ended as {said}, but its metadata had epoch "
+            f"{state.epoch}"
         )
         return self.violated(state.key, sentence, event)
 
@@ -363,10 +364,16 @@ class ExternalPositionsWait(KeyedInvariant[External]):
         state.tested += 1
         if max(state.epoch, -1) >= needed and (kept < 0 or state.waited >= kept):
             return NOTHING
-        had = f"its metadata has {state.epoch}" if state.epoch < needed else f"it has waited for {state.waited} at most"
+        had = (
+            f"its metadata has epoch {state.epoch}"
+            if state.epoch < needed
+            else f"it has waited for metadata epoch {state.waited} at most"
+            if state.waited >= 0
+            else "it has waited for no metadata epoch"
+        )
         sentence = (
-            f"{event.node} seeks to {body.new:,} of {body.tp}, kept with metadata epoch {kept}"
-            + (f" and reached with {least.epoch}" if least is not None else "")
-            + f", and {had}"
+            f"{event.node} seeks to the external offset {body.new:,} of {body.tp}, stored with metadata epoch {kept}"
+            + (f" and reached with metadata epoch {least.epoch}" if least is not None else "")
+            + f", but {had}"
         )
         return self.violated(state.key, sentence, None if least is None else least.by, event)

@@ -141,19 +141,19 @@ class NoSpuriousReset(LogInvariant[Resets]):
         if body.reason == "committed":
             return NOTHING
         sentence = (
-            f"{event.node} begins at {body.new:,} of {state.key} as auto.offset.reset says, though its group had "
-            f"committed {known.offset:,}"
+            f"{event.node} begins {state.key} at {body.new:,} by auto.offset.reset, although its group had committed "
+            f"{known.offset:,}"
         )
         return NOTHING if event.node in state.nothing else self.violated(state.key, sentence, known.by, event)
 
     def _reset(self, state: Resets, event: Stamped, position: int, mirror: LogMirror) -> Emissions:
         state.tested += 1
-        sentence = f"{event.node} gave up its position {position:,} of {state.key}, of which"
+        sentence = f"{event.node} gave up its position {position:,} in {state.key}, which"
         if position > mirror.committed.end:
-            sentence += f" {mirror.committed.end:,} is committed"
+            sentence += f" is committed up to {mirror.committed.end:,}"
             rule = way_of_loss(mirror, position - 1, state.budget, 0)
             return self.excused(rule, state.key, sentence, event) if rule else NOTHING  # nobody has it
-        sentence += f" {mirror.committed.end:,} is committed"
+        sentence += f" is committed up to {mirror.committed.end:,}"
         if rule := _rule_of_loss(mirror, position, state.budget):
             return self.excused(rule, state.key, sentence, event)
         told = state.refused.pop(event.node, None)

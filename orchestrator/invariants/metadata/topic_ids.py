@@ -66,8 +66,8 @@ class RecreatedTopicsAreNew(KeyedInvariant[Topics]):
                 if tp not in body.accepted:
                     before = state.partitions.get(tp)
                     sentence = (
-                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server}, whose topic "
-                        f"has the id {told} in place of {known}"
+                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server}, although "
+                        f"the topic has a new id, {told} in place of {known}"
                     )
                     found = self.violated(state.key, sentence, None if before is None else before.by, event)
             if tp in body.accepted:

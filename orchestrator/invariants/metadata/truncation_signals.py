@@ -177,7 +177,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             where = f"leader epoch {told.epoch} ends at {told.end:,}" if told.end >= 0 else "its log has no such epoch"
             sentence = (
                 f"{event.node} read on at {body.records[0].offset:,} of {state.key} in leader epoch "
-                f"{body.leader_epoch}, in which the answer was that {where}"
+                f"{body.leader_epoch}, but the leader had answered that {where}"
             )
             return self.violated(state.key, sentence, told.by, event)
         if before is None or body.leader_epoch < 0 or body.leader_epoch == before.leader_epoch:
@@ -201,8 +201,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if (body.new, body.epoch) == (told.end, told.epoch):
             return NOTHING
         sentence = (
-            f"{event.node} went back to {body.new:,} of {state.key}, after a record of leader epoch {body.epoch}, when "
-            f"the answer was that leader epoch {told.epoch} ends at {told.end:,}"
+            f"{event.node} went back to {body.new:,} of {state.key}, behind a record of leader epoch {body.epoch}, but "
+            f"the leader had answered that leader epoch {told.epoch} ends at {told.end:,}"
         )
         return self.violated(state.key, sentence, told.by, event)
 
@@ -240,11 +240,15 @@ class TruncationIsSignalled(LogInvariant[Places]):
         batch = log.batch_at(before.offset)
         if batch is not None and batch.epoch == before.epoch and before.uid in ("", batch.uid_at(before.offset)):
             return NOTHING
-        holds = "lacks that offset" if batch is None else f"has {batch.uid_at(before.offset)} of {batch.epoch} there"
+        holds = (
+            "lacks that offset"
+            if batch is None
+            else f"has {batch.uid_at(before.offset)} of leader epoch {batch.epoch} there"
+        )
         sentence = (
-            f"{event.node} came after {before.uid or 'a record'} of leader epoch {before.epoch} at {before.offset:,} "
-            f"of {state.key} and read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, whose log "
-            f"{holds}"
+            f"{event.node} read {before.uid or 'a record'} of leader epoch {before.epoch} at {before.offset:,} of "
+            f"{state.key} and then read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, although "
+            f"the log of that epoch {holds}"
         )
         api = Api.OffsetForLeaderEpoch.name
         versions = [state.profile.newest_version(node, api, VALIDATED_SINCE) for node in self._asked(event)]

@@ -197,32 +197,34 @@ class ProducerLog(msgspec.Struct):
                 wrong = told.producer_epoch >= marked
             else:
                 wrong = told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or not told.base_sequence
-            return f"although the last that its log has {of} is a marker of epoch {marked}" if wrong else ""
+            return f"although the last entry {of} in its log is a marker of epoch {marked}" if wrong else ""
         if not known:
             late = told.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and told.base_sequence > 0
             excused = entry.more or (late and waits is not None and (waits.adds or waits.lowest < told.base_sequence))
-            return "" if excused else f"although its log has nothing {of}"
+            return "" if excused else f"although its log has no record {of}"
         last = known[-1]
         if told.error == KafkaError.INVALID_PRODUCER_EPOCH:
             older = told.producer_epoch < last.producer_epoch
-            return "" if older else f"although epoch {told.producer_epoch} {of} is not older than any in its log"
+            return "" if older else f"although its log has no newer epoch than {told.producer_epoch} {of}"
         if told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            return "although Kafka's leaders know no reason for that"
+            return "although Kafka's leaders have no reason for this error"
         sequence = told.base_sequence
         if told.producer_epoch != last.producer_epoch:
             began = told.producer_epoch > last.producer_epoch and sequence == 0
-            return f"although sequence 0 {of} begins epoch {told.producer_epoch}" if began else ""
+            return f"although sequence 0 {of} is right at the beginning of epoch {told.producer_epoch}" if began else ""
         if sequence == add_sequence(last.last_sequence, 1):
             # While a transaction is verified, nothing is taken above the lowest sequence that waits: that may be one of
             # a batch that was sent again, and that the log has.
             return (
-                "" if waits is not None and waits.lowest < sequence else f"although sequence {sequence} {of} was next"
+                ""
+                if waits is not None and waits.lowest < sequence
+                else f"although sequence {sequence} {of} was the next one"
             )
         for each in known:
             if (each.first_sequence, each.last_sequence) == (sequence, told.last_sequence):
                 return (
-                    f"although sequences {sequence} to {told.last_sequence} {of} are those of a batch that it has "
-                    f"below offset {each.end:,}, one of the last {MUST_REMEMBER}"
+                    f"although sequences {sequence} to {told.last_sequence} {of} are a repetition of the batch that "
+                    f"ends at offset {each.end:,}, one of the last {MUST_REMEMBER}"
                 )
         return ""
 

@@ -358,16 +358,21 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
         state_of = f"(leader epoch {told.leader_epoch} from log end {start:,}, high watermark {high_watermark:,})"
         asked = f"ListOffsets for timestamp {told.timestamp} of {state.key}"
         if high_watermark >= start:
-            return f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up"
+            return (
+                f"{state_of} refused {asked} with {error_name(told.error)} although it had caught up with its epoch's "
+                "start"
+            )
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
-            return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE"
+            return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE, not OFFSET_NOT_AVAILABLE"
         if value != "seed" and told.timestamp in EARLIEST:
-            return f"{state_of} refused {asked} with {error_name(told.error)}" if refused else ""
+            return (
+                f"{state_of} refused {asked} with {error_name(told.error)}, not needed for earliest" if refused else ""
+            )
         if refused:
             return ""
         if value != "seed" and told.timestamp != LATEST and 0 <= told.offset < high_watermark:
             return ""
-        return f"{state_of} answered {asked} with {told.offset:,} before it had caught up"
+        return f"{state_of} answered {asked} with {told.offset:,} before it had caught up with its epoch's start"
 
 
 class BrokersAreNotRefused(KeyedInvariant[State]):
@@ -408,7 +413,7 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
                     return self.violated(
                         state.key,
                         f"{event.node} (leader epoch {told.leader_epoch}) answered ListOffsets of "
-                        f"{body.src} for {state.key} with {error_name(told.error)}",
+                        f"{body.src}, which is a replica, for {state.key} with {error_name(told.error)}",
                         event,
                     )
         return NOTHING

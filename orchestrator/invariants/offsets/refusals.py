@@ -249,10 +249,11 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         if body.reason not in ("assign", "reset"):
             return NOTHING
         if error == REFUSED:
-            sentence = f"{event.node} looked for another position in {body.tp} than {body.old:,} after it was refused"
+            sentence = f"{event.node} gave up its position {body.old:,} in {body.tp} after a refusal"
             return self.violated(state.key, sentence, by, event)
-        whence = "its first position" if body.old < 0 else f"a position, after {body.old:,},"
-        sentence = f"{event.node} took {body.new:,} for {whence} in {body.tp}"
+        whence = "its first position" if body.old < 0 else "its position"
+        was = "" if body.old < 0 else f" (before: {body.old:,})"
+        sentence = f"{event.node} set {whence} in {body.tp} to {body.new:,}{was}"
         return self._believed(state, event, body.tp, body.new, sentence)
 
     def _believed(self, state: Client, event: Stamped, tp: str, offset: int, sentence: str) -> Emissions:
@@ -260,11 +261,11 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         state.tested += 1
         answer = state.answers.get(event.cause, {}).get(partition_name(tp))
         if answer is None:
-            return self.violated(state.key, f"{sentence}, which no answer contained", event)
+            return self.violated(state.key, f"{sentence}, but no answer contained that offset", event)
         if answer.error:
             told = f"{answer.broker} had refused with {error_name(answer.error)}"
         elif answer.offset != offset:
             told = f"{answer.broker} had answered {answer.offset:,}"
         else:
             return NOTHING
-        return self.violated(state.key, f"{sentence}, where {told}", answer.by, event)
+        return self.violated(state.key, f"{sentence}, but {told}", answer.by, event)

@@ -121,7 +121,7 @@ class CommittedLatestIsStable(LogInvariant[StableOffsets]):
         right = f"{least:,}" if least == answer.stable else f"between {least:,} and {answer.stable:,}"
         sentence = (
             f"{event.node}, at read_committed, got {body.offset:,} as the latest offset of {state.key} from "
-            f"{leader} (leader epoch {answer.leader_epoch}), whose last stable offset was {right} meanwhile"
+            f"{leader} (leader epoch {answer.leader_epoch}), but the last stable offset was {right} during the request"
         )
         return self.violated(state.key, sentence, question.by, answer.by, event)
 

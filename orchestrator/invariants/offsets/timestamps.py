@@ -308,8 +308,8 @@ def _in_words(
     key: str, asked: int, answer: tuple[int, int, int], end: int, limit: int, right: tuple[int, int, int]
 ) -> str:
     return (
-        f"answered ListOffsets for timestamp {asked} of {key} with {_named(answer)}; of its log, which ends "
-        f"at {end:,}, of which {limit:,} may be seen, it is {_named(right)}"
+        f"answered ListOffsets for timestamp {asked} of {key} with {_named(answer)}; the right answer is "
+        f"{_named(right)}: its log ends at {end:,}, and clients may see the records below {limit:,}"
     )
 
 

@@ -95,11 +95,11 @@ class PartitionStatesMoveForward(ControllerInvariant[AssumedStates]):
         assert type(known) is PartChange
         state.tested += 1
         if body.partition_epoch <= known.partition_epoch:
-            wrong = f"partition epoch {body.partition_epoch} after {known.partition_epoch}"
+            wrong = f"partition epoch {body.partition_epoch} follows partition epoch {known.partition_epoch}"
         elif body.leader_epoch < known.leader_epoch:
-            wrong = f"leader epoch {body.leader_epoch} after {known.leader_epoch}"
+            wrong = f"leader epoch {body.leader_epoch} follows leader epoch {known.leader_epoch}"
         elif body.leader != known.leader and body.leader_epoch == known.leader_epoch:
-            wrong = f"{_leader(body.leader)} for {_leader(known.leader)}, both in leader epoch {body.leader_epoch}"
+            wrong = f"{_leader(body.leader)} replaces {_leader(known.leader)} within leader epoch {body.leader_epoch}"
         else:
             return NOTHING
         return self.violated(
@@ -196,15 +196,15 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             (each for each in reversed(mirror.proposals.get(body.tp, ())) if set(each.body.isr) == set(body.isr)), None
         )
         asked = (
-            "nobody had proposed it"
+            "no leader had proposed that"
             if latest is None
-            else f"{latest.node} had proposed it on partition epoch {latest.body.partition_epoch} of leader epoch "
+            else f"{latest.node} had proposed that for partition epoch {latest.body.partition_epoch} of leader epoch "
             f"{latest.body.leader_epoch}"
         )
         return self.violated(
             body.tp,
-            f"the controller changed the ISR of {body.tp} from {named(known.isr)} to {named(body.isr)} on partition "
-            f"epoch {known.partition_epoch} of leader epoch {known.leader_epoch}, though {asked}",
+            f"the controller changed the ISR of {body.tp} from {named(known.isr)} to {named(body.isr)} in partition "
+            f"epoch {known.partition_epoch}, leader epoch {known.leader_epoch}, but {asked}",
             None if latest is None else latest.by,
             event,
         )
@@ -217,8 +217,9 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             return NOTHING
         return self.violated(
             body.tp,
-            f"{event.node} proposed {named(body.isr)} for the ISR of {body.tp} on partition epoch "
-            f"{body.partition_epoch} of leader epoch {body.leader_epoch}, of which it had been told {last.over}",
+            f"{event.node} proposed the ISR {named(body.isr)} of {body.tp} for partition epoch {body.partition_epoch}, "
+            f"leader epoch {body.leader_epoch}, although an earlier proposal for these had been refused with "
+            f"{last.over}",
             last.by,
             event,
         )
@@ -227,11 +228,11 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         state.tested += 1
         waiting = state.outstanding.get(f"{event.node}/{body.tp}")
         if waiting is None or (waiting.incarnation, waiting.proposal) != (event.incarnation, body.proposal):
-            other = "none" if waiting is None else f"proposal {waiting.proposal}"
+            other = "no answer" if waiting is None else f"one to proposal {waiting.proposal}"
             return self.violated(
                 body.tp,
-                f"{event.node} took an answer to its proposal {body.proposal} for the ISR of {body.tp}, while its "
-                f"outstanding one was {other}",
+                f"{event.node} took an answer to its proposal {body.proposal} for the ISR of {body.tp} while it waited "
+                f"for {other}",
                 None if waiting is None else waiting.by,
                 event,
             )
@@ -242,8 +243,8 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             return NOTHING
         return self.violated(
             body.tp,
-            f"{event.node} was informed that its proposal {body.proposal}, {named(body.isr)} for the ISR of {body.tp} "
-            f"on partition epoch {body.partition_epoch}, was accepted; no controller made that change",
+            f"the controller accepted proposal {body.proposal} of {event.node}, the ISR {named(body.isr)} of {body.tp} "
+            f"for partition epoch {body.partition_epoch}, but no controller made that change",
             waiting.by,
             event,
         )
@@ -286,8 +287,8 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
             return NOTHING
         return self.violated(
             state.key,
-            f"the controller took up broker epoch {body.broker_epoch} of {node_name(body.broker)} again after it had "
-            f"given it {before.broker_epoch}",
+            f"the controller gave {node_name(body.broker)} broker epoch {body.broker_epoch} after broker epoch "
+            f"{before.broker_epoch}: broker epochs must rise",
             known.by,
             event,
         )
@@ -315,7 +316,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         if change.leader >= 0 and not view.is_unfenced(change.leader):
             return self.violated(
                 change.tp,
-                f"{node_name(change.leader)} leads {change.tp} in leader epoch {change.leader_epoch}, and is "
+                f"{node_name(change.leader)} leads {change.tp} in leader epoch {change.leader_epoch}, but is "
                 f"{_standing(view, change.leader)} at offset {event.body.offset} of the metadata log",  # type: ignore[union-attr]
                 by,
                 event,
@@ -324,7 +325,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         if not dead:
             return NOTHING
         sentence = (
-            f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, and is "
+            f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, but is "
             f"{_standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
         )
         if change.leader < 0 and change.isr == dead[:1]:
@@ -340,8 +341,8 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
                 continue  # before KIP-903 a request names no broker epochs
             return self.violated(
                 change.tp,
-                f"the ISR {named(change.isr)} of {change.tp} has {node_name(int(member))} by what it was under broker "
-                f"epoch {epoch}, and it is registered under {registered.broker_epoch}",
+                f"the ISR {named(change.isr)} of {change.tp} took in {node_name(int(member))} under broker epoch "
+                f"{epoch}, but that broker is registered under broker epoch {registered.broker_epoch}",
                 entry.by,
                 event,
             )
@@ -448,14 +449,14 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
         """What speaks against an unclean election, or ""."""
         if body.isr != [body.leader]:
-            return f"uncleanly, with the ISR {named(body.isr)}"
+            return f"uncleanly, but with the ISR {named(body.isr)}, not the leader alone"
         if not view.is_unfenced(body.leader):
             return f"which is {_standing(view, body.leader)}"
         if body.asked or self._allowed(state, view, body):
             return ""
         if self._is_last_known(state, known, body):
-            return f"the last known leader, though {named(known.elr)} is eligible" if known.elr else ""
-        return f"uncleanly, from outside the ISR {named(known.isr)}, though {UNCLEAN_ENABLE} is false"
+            return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
+        return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
 
     def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
         """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
@@ -478,6 +479,6 @@ def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
         able = [member for member in known.isr if view.is_active(member)]
         if len(able) <= (body.cause in REMOVING):  # who goes with this change is fenced by the record behind it
             return ""
-        return f"from the eligible leader replicas, though {named(able)} of the ISR could lead"
+        return f"from the eligible leader replicas, although {named(able)} of the ISR could lead"
     elr = f" and the eligible leader replicas {named(known.elr)}" if known.elr else ""
     return f"from outside the ISR {named(known.isr)}{elr}"

@@ -232,7 +232,9 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         state.tested += 1
         sentence = f"{event.node} got low watermark {begins:,} of {state.key}"
         if begins < ask.offset:
-            return self.violated(state.key, f"{sentence}, but had asked for {ask.offset:,}", ask.by, event)
+            return self.violated(
+                state.key, f"{sentence}, but its request was to delete up to {ask.offset:,}", ask.by, event
+            )
         return NOTHING
 
     # ---- of this partition -------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         state.tested += 1
         if log.now >= due:
             return NOTHING
-        sentence = f"{event.node} has log start {log.now:,} of {state.key}, but its leader's answers had log start"
+        sentence = f"{event.node} has log start {log.now:,} of {state.key}, but its leader had answered with log start"
         return self.violated(state.key, f"{sentence} {due:,}", log.by[-1], event)
 
     def _back(self, state: Deletions, event: Stamped, log: Start) -> Emissions:
@@ -295,8 +297,8 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         state.tested += 1
         if log.now >= kept:
             return NOTHING
-        sentence = f"after a restart {event.node} has log start {log.now:,} of {state.key}, but {kept:,} had to be"
-        return self.violated(state.key, f"{sentence} in its checkpoint", log.kept_by, event)
+        sentence = f"after a restart {event.node} has log start {log.now:,} of {state.key}, but its checkpoint had"
+        return self.violated(state.key, f"{sentence} {kept:,}", log.kept_by, event)
 
     def _begun(self, state: Deletions, event: Stamped, body: RecordsDelete, log: Start) -> Emissions:
         state.tested += 1
@@ -304,9 +306,11 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         sentence = f"{event.node} deleted the records of {state.key} up to {body.offset:,}"
         asked = [ask for ask in state.asks if ask.offset == body.asked]
         if not asked:
-            return self.violated(state.key, f"{sentence}, but no operator asked for that", event)
+            return self.violated(state.key, f"{sentence}, but no operator had requested that", event)
         if body.asked not in (DELETE_UP_TO_HIGH_WATERMARK, body.offset):
-            return self.violated(state.key, f"{sentence}, but was asked for {body.asked:,}", asked[-1].by, event)
+            return self.violated(
+                state.key, f"{sentence}, but the request was up to {body.asked:,}", asked[-1].by, event
+            )
         if moved > body.offset or log.now < body.offset:
             return self.violated(state.key, f"{sentence}, but its log starts at {log.now:,}", asked[-1].by, event)
         return NOTHING

@@ -73,7 +73,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
             if body.broker in (*known.isr, *known.elr):
                 return self.violated(
                     known.tp,
-                    f"{node_name(body.broker)} was registered after an unclean shutdown, and {known.tp} has "
+                    f"{node_name(body.broker)} was registered after an unclean shutdown, but {known.tp} still has "
                     f"{_state(known)}",
                     entry.by,
                     event,
@@ -95,15 +95,15 @@ def _wrong_state(body: PartChange) -> str:
     if both := sorted({*body.isr} & {*body.elr}):
         return f"{named(both)} are in both"
     if body.elr and len(body.isr) >= body.min_isr:
-        return f"the ISR is as large as it must be ({body.min_isr}), so nobody else is eligible"
+        return f"the ISR has min.insync.replicas ({body.min_isr}) members, so no other replica may be eligible"
     if body.last_known_elr and body.leader >= 0:
-        return f"{node_name(body.leader)} leads, so the last known leader is over"
+        return f"{node_name(body.leader)} leads, so no last known leader may be recorded"
     return ""
 
 
 def _wrong_without(body: PartChange) -> str:
     """What is wrong with a state where the feature is off, or ""."""
-    return "there are no eligible leader replicas in this cluster" if body.elr or body.last_known_elr else ""
+    return "this cluster has eligible leader replicas off" if body.elr or body.last_known_elr else ""
 
 
 def _wrong_change(before: PartChange, body: PartChange) -> str:
@@ -112,9 +112,13 @@ def _wrong_change(before: PartChange, body: PartChange) -> str:
     if foreign := sorted({*body.elr} - eligible):
         return f"{named(foreign)} were neither in the ISR nor eligible"
     if before.isr and not body.isr and body.last_known_elr != [before.leader]:
-        return f"the ISR is empty, and {before.leader} is not remembered as the last leader"
+        return f"the ISR is empty, so {node_name(before.leader)} must be recorded as the last known leader"
     if len(body.isr) >= body.min_isr or body.cause in NOBODY_STAYS:
         return ""
     forgotten = sorted(eligible - {*body.isr} - {*body.elr})
     allowed = 1 if body.cause == UNCLEAN_SHUTDOWN else 0
-    return f"{named(forgotten)} left an ISR that is too small, and are not eligible" if len(forgotten) > allowed else ""
+    return (
+        f"{named(forgotten)} left an ISR below min.insync.replicas, so they must be eligible"
+        if len(forgotten) > allowed
+        else ""
+    )

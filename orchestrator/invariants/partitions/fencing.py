@@ -167,7 +167,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         return self.violated(
             state.key,
             f"{event.node} (leader epoch {body.leader_epoch}) counted a fetch of {node_name(body.follower)} at "
-            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, and had heard of its broker epoch "
+            f"{body.offset:,} of {state.key} under broker epoch {body.broker_epoch}, but knew its broker epoch "
             f"{known.broker_epoch}",
             known.by,
             event,
@@ -202,7 +202,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         forgotten = len(led) >= CHANGES_REMEMBERED and asked_epoch < min(led)
         why = ""
         if newest > asked_epoch:
-            why = f", although one is of leader epoch {newest}"
+            why = f", although one of them is of leader epoch {newest}"
         elif asked_epoch not in led and not forgotten:
             why = ", which it has never led"
         if not why:
@@ -225,7 +225,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         who = node_name(replica_id) if replica_id >= 0 else "a client"
         why = ""
         if asked_epoch not in (-1, leader_epoch):
-            why = f"in leader epoch {leader_epoch}, although asked in leader epoch {asked_epoch}"
+            why = f"in leader epoch {leader_epoch}, although the request named leader epoch {asked_epoch}"
         elif replica_id != DEBUGGING and not (role is not None and role.leads and role.leader_epoch == leader_epoch):
             why = f"in leader epoch {leader_epoch}, which it did not lead"
         if not why:

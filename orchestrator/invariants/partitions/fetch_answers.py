@@ -97,13 +97,13 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
     def _late(self, state: Readers, replica: Grown, event: Stamped, body: FetchTold) -> Emissions:
         who = "a consumer" if body.replica_id < 0 else f"broker-{body.replica_id}"
         if body.error:
-            told = f"and then answered it {error_name(body.error)}"
+            told = f"and then answered with {error_name(body.error)}"
         elif body.replica_id < 0:
-            told = f"though its high watermark was {body.high_watermark:,}"
+            told = f"although its high watermark was {body.high_watermark:,}"
         else:
-            told = f"though its log ended at {body.log_end:,}"
+            told = f"although its log ended at {body.log_end:,}"
         sentence = (
-            f"{event.node} let the Fetch of {who} at {body.offset:,} of {state.key} wait until its time was over, "
+            f"{event.node} let the Fetch of {who} at {body.offset:,} of {state.key} wait for its whole max wait time, "
         )
         out_of_range = body.error == E.OFFSET_OUT_OF_RANGE and body.replica_id < 0
         if out_of_range and replica.passed <= body.offset < replica.start:
@@ -127,7 +127,7 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
             older = 0 <= body.asked_epoch < body.leader_epoch
             newer = body.asked_epoch > body.leader_epoch
             if not (older if body.error == E.FENCED_LEADER_EPOCH else newer):
-                why = f"it was asked in leader epoch {body.asked_epoch} and knew {body.leader_epoch}"
+                why = f"the request named leader epoch {body.asked_epoch} and the broker knew {body.leader_epoch}"
         if not why:
             return NOTHING
         sentence = (

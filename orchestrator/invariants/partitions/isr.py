@@ -120,8 +120,9 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             kept = body.new > mirror.replica(event.node).start  # else all of it was deleted
             if kept and replica.log.matches(body.new, mirror.ph_of(event, body)) is False:
                 sentence = (
-                    f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, while "
-                    f"{node}, which may be elected, has it up to {_has(mirror, node, event.node, body.new):,}"
+                    f"{event.node} committed {state.key} up to {body.new:,} in leader epoch {body.leader_epoch}, but "
+                    f"{node}, which may be elected, has the records only up to "
+                    f"{_has(mirror, node, event.node, body.new):,}"
                 )
                 lacks = (
                     self.excused("away", state.key, sentence, state.by, event)
@@ -144,8 +145,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             if shared >= end:
                 continue
             sentence = (
-                f"{node} may be elected for {state.key} from partition epoch {body.partition_epoch} on, and has the "
-                f"committed records up to {shared:,}, not to {end:,}"
+                f"{node} may be elected for {state.key} from partition epoch {body.partition_epoch} on, but it has the "
+                f"committed records only up to {shared:,}, not up to {end:,}"
             )
             if body.cause == "unclean":
                 found.extend(self.excused("unclean-election", state.key, sentence, event))
@@ -170,8 +171,8 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
         if shared >= end:
             return NOTHING
         sentence = (
-            f"{event.node} came back to {state.key} and may be elected, but of the committed records, up to {end:,}, "
-            f"it has only those below {shared:,}"
+            f"{event.node} came back to {state.key} and may be elected, but it has the committed records only up to "
+            f"{shared:,}, not up to {end:,}"
         )
         if mirror.gives_up(event.node, shared):
             return self.excused("unclean-election", state.key, sentence, state.by, event)
@@ -233,7 +234,7 @@ class ReplicationCoversElection(LogInvariant[Electable]):
             return NOTHING
         sentence = (
             f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to {body.new:,} "
-            f"counting {sorted(body.counted)}, without {node_name(missing[0])}, which may be elected"
+            f"counting {sorted(body.counted)}, but not {node_name(missing[0])}, which may be elected"
         )
         if len(state.isr) < state.min_isr:
             return self.excused("below-min-isr", state.key, sentence, state.by, event)

@@ -305,13 +305,13 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             follower = term.followers.get(member)
             if follower is None:
                 continue
-            about = f"{event.node} asked for the ISR {body.isr} of {state.key}, without {node_name(member)}, which"
+            about = f"{event.node} proposed the ISR {body.isr} of {state.key} without {node_name(member)}, which"
             if follower.offset == term.end:
-                return self.violated(state.key, f"{about} had all of its log, {term.end:,}", term.by, event)
+                return self.violated(state.key, f"{about} had the whole log, up to {term.end:,}", term.by, event)
             ago_us = event.wall - follower.caught_us
             judged = not state.hindered.get(event.node) and follower.caught_us >= term.sane_us
             if judged and ago_us < term.lag_us - ROUNDING_US:
-                sentence = f"{about} had all of its log {ago_us // 1000:,} ms before: {LAG} is {term.lag_us // 1000:,}"
+                sentence = f"{about} had the whole log {ago_us // 1000:,} ms before: {LAG} is {term.lag_us // 1000:,}"
                 return self.violated(state.key, sentence, term.by, event)
         return NOTHING
 
@@ -344,8 +344,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         state.tested += 1
         return self.violated(
             state.key,
-            f"{node}, leader of {state.key} in leader epoch {term.epoch}, has not asked {node_name(member)} out of its "
-            f"ISR {term.isr}, which has not caught up for {(at_us - latest_us) // 1000:,} ms: {LAG} is "
+            f"{node}, leader of {state.key} in leader epoch {term.epoch}, did not propose its ISR {term.isr} without "
+            f"{node_name(member)}, which has not caught up for {(at_us - latest_us) // 1000:,} ms: {LAG} is "
             f"{term.lag_us // 1000:,}",
             term.by,
             term.followers[member].by,

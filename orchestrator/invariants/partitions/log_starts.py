@@ -170,9 +170,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         if watermark >= start:
             return NOTHING
         sentence = (
-            f"{event.node} appended to its log of {state.key}, which it had restarted at {start:,}, with a high "
-            f"watermark "
-            f"of {watermark:,}"
+            f"{event.node} appended to its log of {state.key}, which it had begun anew at {start:,}, while its high "
+            f"watermark was {watermark:,}"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -272,8 +271,8 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         if body.last_epoch >= 0 or not replica.start <= body.offset <= replica.log.end:
             return NOTHING
         sentence = (
-            f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, called {body.offset:,} out of range, "
-            f"but its log starts at {replica.start:,} and ends at {replica.log.end:,}"
+            f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered that offset {body.offset:,} "
+            f"is out of range, but its log starts at {replica.start:,} and ends at {replica.log.end:,}"
         )
         if state.holes.has(event.node, replica, body.offset):
             return self.excused("copy-gone", state.key, sentence, event)

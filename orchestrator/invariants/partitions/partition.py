@@ -90,7 +90,7 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
                 return self.violated(
                     state.key,
                     f"the controller of quorum epoch {body.quorum_epoch} gave leader epoch {body.leader_epoch} of "
-                    f"{state.key} to {node_name(body.leader)} after it had given it to {node_name(known.leader)}",
+                    f"{state.key} to {node_name(body.leader)}, but {node_name(known.leader)} already had it",
                     known.by,
                     event,
                 )
@@ -111,7 +111,7 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
             return self.violated(
                 state.key,
                 f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
-                f"in which {known.by.node} led it",
+                f"in which {known.by.node} led the partition",
                 known.by,
                 event,
             )
@@ -121,7 +121,11 @@ class OneLeaderPerLeaderEpoch(KeyedInvariant[Leaderships]):
         return self.violated(
             state.key,
             f"{event.node} took up the leadership of {state.key} in leader epoch {body.leader_epoch}, "
-            + (f"which the controller gave to {node_name(given[-1].leader)}" if given else "which no controller gave"),
+            + (
+                f"which the controller gave to {node_name(given[-1].leader)}"
+                if given
+                else "which the controller gave to no broker"
+            ),
             given[-1].by if given else None,
             event,
         )
@@ -249,8 +253,8 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             return self.violated(
                 state.key,
                 f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of "
-                f"{state.key}, and had applied the metadata log up to {state.known.applied[event.node]:,}, where "
-                f"offset {life.offset:,} says that it is fenced or shuts down",
+                f"{state.key}, although offset {life.offset:,} of the metadata log, which it had applied up to "
+                f"{state.known.applied[event.node]:,}, fences that broker or begins its shutdown",
                 life.by,
                 event,
             )
@@ -267,17 +271,17 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
                 return NOTHING
             sentence = (
                 f"{event.node} proposed {node_name(member)} for the ISR of {state.key} under broker epoch "
-                f"{member_epoch}, but the fetch that earned it came under broker epoch {seen.broker_epoch}"
+                f"{member_epoch}, but its last fetch came under broker epoch {seen.broker_epoch}"
             )
             if member_epoch < 0 or seen.broker_epoch < 0:
                 return self.excused("no-broker-epoch", state.key, sentence, seen.by, event)
             return self.violated(state.key, sentence, seen.by, event)
-        reached = "nothing" if seen is None else f"{seen.offset:,}"
+        reached = "had not fetched" if seen is None else f"had fetched up to {seen.offset:,}"
         return self.violated(
             state.key,
             f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of {state.key}, "
-            f"which had fetched up to {reached} in this epoch: below its high watermark {body.high_watermark:,} "
-            f"or the epoch's start {start:,}",
+            f"which {reached} in this epoch; it had to reach the high watermark {body.high_watermark:,} and the "
+            f"epoch's start {start:,}",
             None if seen is None else seen.by,
             event,
         )
@@ -404,7 +408,7 @@ class AcksTellTheTruth(KeyedInvariant[LeaderMarks]):
             state.tested += 1
             return self.violated(
                 state.key,
-                f"{event.node} appended what {body.src} sent for {state.key} with acks=all while its ISR had "
+                f"{event.node} appended a batch that {body.src} sent for {state.key} with acks=all while the ISR had "
                 f"{told.appended_isr} members, below min.insync.replicas {least.value}",
                 least.by,
                 event,

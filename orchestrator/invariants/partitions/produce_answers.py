@@ -101,8 +101,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         return self.violated(
             state.key,
             f"{event.node} answered the Produce of {body.src} with acks={acks} for the batch that ends at "
-            f"{waited.end:,} of "
-            f"{state.key} {late_ms:,.0f} ms after {what}",
+            f"{waited.end:,} of {state.key} {late_ms:,.0f} ms after {what}",
             since.by,
             event,
         )

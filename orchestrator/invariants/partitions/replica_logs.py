@@ -70,7 +70,7 @@ class LogMatching(LogInvariant[Prefixes]):
         return self.violated(
             state.key,
             f"{event.node} and {known.by.node} hold offset {body.last:,} of {state.key} in leader epoch "
-            f"{body.batch_epoch}, and differ at or below it",
+            f"{body.batch_epoch}, but their logs differ at or below that offset",
             known.by,
             event,
         )
@@ -144,8 +144,8 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
             if lineage is None or lineage.start == body.base or (begins_here and lineage.start < body.base):
                 return NOTHING
             wrong = (
-                f"of leader epoch {body.batch_epoch} from {body.base:,} on, while {lineage.leader} took that epoch up "
-                f"at {lineage.start:,}"
+                f"of leader epoch {body.batch_epoch} at {body.base:,}, but {lineage.leader} began that epoch at log "
+                f"end {lineage.start:,}"
             )
         else:
             return NOTHING
@@ -210,7 +210,7 @@ class OnlyTheLeaderWrites(LogInvariant[State]):
         return self.violated(
             state.key,
             f"{event.node} appended offset {body.base:,} to {state.key} as leader of epoch {body.batch_epoch}, "
-            f"which {by}" + (" and it no longer led" if lineage is not None and lineage.leader == event.node else ""),
+            f"which {by}" + (", but it no longer led" if lineage is not None and lineage.leader == event.node else ""),
             None if lineage is None else lineage.assumed,
             event,
         )

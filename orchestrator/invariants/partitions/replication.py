@@ -105,9 +105,9 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         self, state: Completeness, lineage: Lineage, lost: Taint, event: Stamped, committed: int
     ) -> Emissions:
         """``committed``: the end of what counts as committed now, with what an unclean leader brings back."""
-        why = "an unclean election" if lineage.unclean else "disks lost what they may"
+        why = "an unclean election" if lineage.unclean else "losses of disks that are allowed"
         back = (
-            f"; those that it knew as committed, below {committed:,}, are committed again"
+            f"; those that it knew as committed, up to {committed:,}, are committed again"
             if committed > lost.start
             else ""
         )
@@ -115,7 +115,7 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
             lost.rule,
             state.key,
             f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, after "
-            f"{why}; it has the committed records below {lost.start:,} only{back}",
+            f"{why}; it has the committed records only up to {lost.start:,}{back}",
             event,
         )
 
@@ -128,8 +128,8 @@ class CleanLeaderHasEverything(LogInvariant[Completeness]):
         if same and commit.end <= lineage.start:
             return NOTHING
         sentence = (
-            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,} and "
-            f"lacks what {commit.by.node} committed up to {commit.end:,} in leader epoch {commit.epoch}"
+            f"{lineage.leader} leads {state.key} in leader epoch {lineage.epoch} from log end {lineage.start:,}, but "
+            f"lacks records that {commit.by.node} committed, up to {commit.end:,}, in leader epoch {commit.epoch}"
         )
         proof = (commit.by, lineage.assumed)
         taint = mirror.taint_between(commit.epoch, lineage.epoch, commit.end)
@@ -225,7 +225,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         if cut is not None and cut.incarnation == event.incarnation and type(body) is not LogHw:
             return self.violated(
                 state.key,
-                f"{event.node} truncated {state.key} below its high watermark, and did not lower it",
+                f"{event.node} truncated {state.key} below its high watermark, but did not lower the high watermark",
                 cut,
                 event,
             )
@@ -280,8 +280,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         if body.high_watermark >= had:
             return NOTHING
         sentence = (
-            f"{event.node} took up {state.key} with high watermark {body.high_watermark:,} after it had shut itself "
-            f"down in good order with {had:,}"
+            f"{event.node} took up {state.key} with high watermark {body.high_watermark:,}, but it had {had:,} at its "
+            f"clean shutdown"
         )
         return self.violated(state.key, sentence, by, event)
 
@@ -304,7 +304,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return NOTHING
         sentence = (
             f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, but up "
-            f"to there its log is not what leaders have committed (committed: {mirror.committed.end:,})"
+            f"to there its log is not the committed one (leaders committed up to {mirror.committed.end:,})"
         )
         taint = mirror.taint_below(end)
         if taint is not None:
@@ -338,8 +338,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 return self.violated(
                     state.key,
                     f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
-                    f"{body.new:,}, though {node_name(member)} of its ISR had fetched up to "
-                    f"{max(leader.offsets.get(member, 0), 0):,} only",
+                    f"{body.new:,}, but {node_name(member)} of its ISR had fetched only up to "
+                    f"{max(leader.offsets.get(member, 0), 0):,}",
                     event,
                 )
         return self._kept(state, event, body, sorted(needed & {*leader.kept}), mirror)
@@ -353,8 +353,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                 continue
             sentence = (
                 f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
-                f"{body.new:,}, by what {node_name(member)} of its ISR had fetched in an epoch before; its log ends at "
-                f"{replica.log.end:,}, and is not the leader's up to there"
+                f"{body.new:,} by a fetch that {node_name(member)} of its ISR made in an older epoch; the log of that "
+                f"follower ends at {replica.log.end:,}, and is not the leader's log up to there"
             )
             taint = next((each for each in mirror.taints if each.epoch > body.leader_epoch), None)
             if taint is not None:
@@ -375,7 +375,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return NOTHING
         sentence = (
             f"{event.node} set its high watermark of {state.key} to {body.new:,}, "
-            f"but its log is as committed only up to {mirror.highest_committed_of(event.node):,} "
+            f"but its log agrees with the committed one only up to {mirror.highest_committed_of(event.node):,} "
             f"(leaders committed up to {mirror.committed.end:,})"
         )
         # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it

@@ -101,10 +101,14 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         timeout_us = state.timeouts_us.get(event.node, state.timeouts_us[""])
         if event.wall >= at_us + timeout_us - SLACK_US:
             return NOTHING
-        did = f"registered {body.incarnation} in place of {known.incarnation}" if replaced else "fenced it"
-        since = "it had heard of it" if contacted else "it became active"
+        did = (
+            f"registered {body.incarnation} in place of {known.incarnation}"
+            if replaced
+            else f"fenced {node_name(body.broker)}"
+        )
+        since = "the last heartbeat" if contacted else "it became active"
         sentence = (
-            f"{event.node} {did}, {node_name(body.broker)}, {(event.wall - at_us) // 1000} ms after {since}; the "
+            f"{event.node} {did} {(event.wall - at_us) // 1000} ms after {since}; the "
             f"session timeout is {timeout_us // 1000} ms"
         )
         late = state.unanswered.get(node_name(body.broker))

@@ -131,7 +131,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} acted under leader epoch {leader_epoch} of {state.key} on what {asked.by.node} answered to "
+            f"{event.node} acted under leader epoch {leader_epoch} of {state.key} on the answer of {asked.by.node} to "
             f"its fetch of leader epoch {asked.leader_epoch}",
             asked.by,
             event,
@@ -163,7 +163,7 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         return self.violated(
             state.key,
             f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}) under leader epoch "
-            f"{body.leader_epoch}, although it shared everything up to {shared:,} with {lineage.leader}",
+            f"{body.leader_epoch}, although its log agreed with that of {lineage.leader} up to {shared:,}",
             lineage.assumed,
             event,
         )
@@ -176,7 +176,8 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} recovered {state.key} up to {body.to:,}, although its disk had it up to {log.end:,}",
+            f"{event.node} recovered {state.key} only up to {body.to:,}, although its disk had the log up to "
+            f"{log.end:,}",
             event,
         )
 
@@ -195,7 +196,8 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
         return self.violated(
             state.key,
             f"{event.node} appended offset {body.base:,} of {state.key} under leader epoch {body.leader_epoch} to a "
-            f"log that ends at {log.end:,} with epoch {log.last_epoch}, where that of {lineage.leader} differs",
+            f"log that ends at {log.end:,} with epoch {log.last_epoch} and differs there from the log of "
+            f"{lineage.leader}",
             lineage.assumed,
             event,
         )
@@ -227,7 +229,7 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
     told = (body.told_epoch, body.told_end)
     if body.reason == "diverge":
         if asked is not None and asked.told != told:
-            return f"by the answer {_in_words(told)}, but its leader had answered {_in_words(asked.told)}", None
+            return f"as if its leader had answered {_in_words(told)}; the answer was {_in_words(asked.told)}", None
         if body.epoch > body.told_epoch or (body.epoch == body.told_epoch and body.to > body.told_end):
             return f"and kept leader epoch {body.epoch}, although its leader has {_in_words(told)}", None
     elif body.reason == "high-watermark":
@@ -314,7 +316,7 @@ class LeadersSayWhereLogsPart(LogInvariant[State]):
         who = node_name(body.replica_id) if body.replica_id >= 0 else "a client"
         sentence = f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered {who}"
         if body.current_leader_epoch not in (-1, body.leader_epoch):
-            said = f"about the end of an epoch, although it asked in leader epoch {body.current_leader_epoch}"
+            said = f"about the end of an epoch, although the request named leader epoch {body.current_leader_epoch}"
             return self.violated(state.key, f"{sentence} {said}", event)
         right = end_of_epoch(log, lineage, body.asked_epoch, start)
         given = (body.epoch, body.end)

@@ -278,8 +278,8 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
         return self.violated(
             state.key,
             f"the high watermark of {state.leads}, leader of {state.key} in leader epoch {state.epoch}, stayed at "
-            f"{state.high_watermark:,} {self.within(state)}, although its ISR "
-            f"{', '.join(map(node_name, state.in_sync))} has everything up to {obligation.target:,}",
+            f"{state.high_watermark:,} {self.within(state)}, although the whole ISR "
+            f"{', '.join(map(node_name, state.in_sync))} has the log up to {obligation.target:,}",
             obligation.by,
             state.newest.by if state.newest is not None else None,
         )

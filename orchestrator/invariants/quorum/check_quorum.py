@@ -419,7 +419,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
         state.tested += 1
         sentence = (
             f"{event.node} became {body.role} in epoch {body.epoch} while {well.leader}, leader of epoch {well.epoch}, "
-            "was followed by a majority of the voters and no fault was in force"
+            "had a majority of the voters as followers and no fault was active"
         )
         if state.old_peer:
             return self.excused("old-peer", state.key, sentence, well.by, event)

@@ -102,7 +102,7 @@ class CommittedIsDurable(LogInvariant[Progress]):
         elif type(body) is QVoters:
             self._changed(state.of(event.node, body.leader_epoch), body)
         elif type(body) is LogFlush and body.end > (end := mirror.replica(event.node).log.end):
-            sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, and it ends at {end:,}"
+            sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, but its log ends at {end:,}"
             return self.violated(state.key, sentence, event)
         return NOTHING
 
@@ -121,13 +121,13 @@ class CommittedIsDurable(LogInvariant[Progress]):
             if name == event.node:
                 flushed = mirror.replica(name).flushed
                 if flushed < body.new:
-                    sentence = f"{did} itself, which had the log on its disk up to {flushed:,}"
+                    sentence = f"{did} itself, but its disk had the log only up to {flushed:,}"
                     return self.violated(state.key, sentence, event)
                 continue
             end, by = known.ends.get(name, (-1, None))
             if end < body.new and (by is not None or not known.changed):
-                had = f"had fetched up to {end:,}" if by is not None else "had not fetched"
-                return self.violated(state.key, f"{did} {name}, which {had} in its epoch", by, event)
+                had = f"had fetched only up to {end:,}" if by is not None else "had not fetched"
+                return self.violated(state.key, f"{did} {name}, which {had} in this epoch", by, event)
         return NOTHING
 
     def _on_disks(
@@ -143,8 +143,8 @@ class CommittedIsDurable(LogInvariant[Progress]):
         if is_majority(len(durable), voters):
             return NOTHING
         sentence = (
-            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, which "
-            f"{', '.join(durable) or 'nobody'} had on disk, out of {len(voters)} voters"
+            f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}; of the "
+            f"{len(voters)} voters, {', '.join(durable) or 'none'} had the log on disk up to there"
         )
         if is_majority(len(durable) + len(lost), voters):
             return self.excused("disk-lost", state.key, sentence, event)
@@ -213,16 +213,16 @@ class StateMachinesAgree(LogInvariant[Application]):
         if body.start != before:
             return self.violated(
                 state.key,
-                f"{event.node} handed its state machine the metadata log from {body.start:,} on after it had handed it "
-                f"what is below {before:,}",
+                f"{event.node} applied the metadata log from {body.start:,} on to its state machine, but the next "
+                f"offset was {before:,}",
                 by,
                 event,
             )
         if body.end > member.high_watermark:
             return self.violated(
                 state.key,
-                f"{event.node} handed its state machine the metadata log up to {body.end:,}, with a high watermark of "
-                f"{member.high_watermark:,}",
+                f"{event.node} applied the metadata log up to {body.end:,} to its state machine, but its high "
+                f"watermark was {member.high_watermark:,}",
                 event,
             )
         return self._compare(state, event, body, mirror)
@@ -235,14 +235,12 @@ class StateMachinesAgree(LogInvariant[Application]):
             state.facts = {end: each for end, each in state.facts.items() if end > mirror.floor}
             state.limit = max(FACTS_REMEMBERED, 2 * len(state.facts))
         if fact.ph != body.ph:
-            who, other = f"{fact.by.node} was handed", fact.by
+            who, other = f"{fact.by.node} applied", fact.by
         elif body.end <= mirror.committed.end and mirror.committed.matches(body.end, body.ph) is False:
             who, other = "was committed", None
         else:
             return NOTHING
-        sentence = (
-            f"{event.node} was handed the metadata log up to {body.end:,}, and below that it is not the one that {who}"
-        )
+        sentence = f"{event.node} applied the metadata log up to {body.end:,}; it differs from the log that {who}"
         if mirror.taint_below(body.end) is not None:
             return self.excused("loss-budget", state.key, sentence, other, event)
         return self.violated(state.key, sentence, other, event)
@@ -479,7 +477,9 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             if body.outcome == "accepted":
                 what = f"{body.leader_epoch}/{body.partition_epoch + 1}/{sorted(body.isr)}"
                 records = [each for each in state.changes.get(body.tp, ()) if each.what == what]
-                sentence = f"{event.node} was informed that its ISR {sorted(body.isr)} of {body.tp} was accepted"
+                sentence = (
+                    f"the controller accepted the ISR {sorted(body.isr)} that {event.node} proposed for {body.tp}"
+                )
                 return self._told(state, event, records, sentence, mirror)
         elif type(body) is AdminReturn:
             return self._returned(state, event, body, mirror)
@@ -501,14 +501,14 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         for name, error in body.results.items():
             if error != "NONE":
                 continue
-            sentence = f"{event.node} was informed that {call} of {name} was done"
+            sentence = f"the controller answered {event.node} that {call} of {name} is done"
             subject = f"{call}/{name}" if call in VOTER_CHANGES else name
             records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked.at_us]
             if asked.values:
                 records = [each for each in records if each.what in asked.values]
             if not records and call in VOTER_CHANGES:
                 state.tested += 1
-                found.extend(self.violated(state.key, f"{sentence}, and no leader had written that", event))
+                found.extend(self.violated(state.key, f"{sentence}, but no leader had written such a record", event))
             found.extend(self._told(state, event, records, sentence, mirror))
         return found
 
@@ -530,7 +530,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 return NOTHING
         last = records[-1]
         said = f"{sentence}, at offset {last.offset:,} of the metadata log in epoch {last.quorum_epoch}"
-        return self.violated(state.key, f"{said}, which no leader had committed", last.by, event)
+        return self.violated(state.key, f"{said}, but no leader had committed that record", last.by, event)
 
     def _forget(self, state: Acknowledgements, floor: int) -> None:
         state.kept = {place: each for place, each in state.kept.items() if each.record.offset >= floor}
@@ -547,7 +547,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 continue
             sentence = (
                 f"{each.sentence}; {event.node}, leader of epoch {body.epoch}, has no entry of epoch "
-                f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where that was"
+                f"{each.record.quorum_epoch} at offset {each.record.offset:,} of the metadata log, where the record was"
             )
             del state.kept[place]
             record = each.record

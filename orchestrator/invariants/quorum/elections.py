@@ -84,8 +84,8 @@ class LeaderHasAMajority(LogInvariant[Ballots]):
         first = next((votes[name].by for name in counted), None)
         return self.violated(
             state.key,
-            f"{event.node} leads epoch {body.epoch} with the votes of {', '.join(sorted(counted)) or 'nobody'}, out of "
-            f"the {len(voters)} voters {', '.join(sorted(voters))}",
+            f"{event.node} leads epoch {body.epoch} with the votes of {', '.join(sorted(counted)) or 'no voter'}; that "
+            f"is no majority of the {len(voters)} voters {', '.join(sorted(voters))}",
             first,
             event,
         )
@@ -194,10 +194,10 @@ class OnlyVotersStand(LogInvariant[Removed]):
             return NOTHING
         if state.may_stand and event.node in state.were and event.node not in voters:
             return NOTHING  # the mend: it does not know yet that the others can do without it
-        as_whom = "" if event.node not in voters else ", who are known with another directory of it"
+        as_whom = "" if event.node not in voters else ": they have it with another directory"
         return self.violated(
             state.key,
-            f"{event.node} became {body.role} in epoch {body.epoch} and is none of the voters "
+            f"{event.node} became {body.role} in epoch {body.epoch}, but is none of the voters "
             f"{', '.join(sorted(voters))} in its log{as_whom}",
             event,
         )
@@ -269,7 +269,10 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
         state.tested += 1
         if body.epoch > known.epoch:
             return NOTHING
-        sentence = f"{event.node} leads epoch {body.epoch} after it had led epoch {known.epoch} before its restart"
+        sentence = (
+            f"{event.node} leads epoch {body.epoch} after a restart, although it had led epoch {known.epoch} before "
+            "the restart"
+        )
         if wiped:
             return self.excused("wiped", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
@@ -385,5 +388,5 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
             return NOTHING
         did = f"{event.node} {_WHAT[type(body)]}" + (f" as leader of epoch {epoch}" if epoch >= 0 else "")
         if led is not None:
-            return self.violated(state.key, f"{did}, and leads epoch {led.epoch}", led.by, event)
-        return self.violated(state.key, f"{did}, and does not lead", state.ended.get(event.node), event)
+            return self.violated(state.key, f"{did}, but it leads epoch {led.epoch}", led.by, event)
+        return self.violated(state.key, f"{did}, but it does not lead the quorum", state.ended.get(event.node), event)

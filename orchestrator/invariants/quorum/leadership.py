@@ -70,8 +70,8 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
             return NOTHING
         return self.violated(
             state.key,
-            f"{event.node} knows {body.leader_id} as the leader of quorum epoch {body.epoch}, "
-            f"of which {known.by.node} knew {known.leader} as the leader",
+            f"the leader of quorum epoch {body.epoch} is {body.leader_id} according to {event.node}, and "
+            f"{known.leader} according to {known.by.node}",
             known.by,
             event,
         )
@@ -169,8 +169,8 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
                     state.given = body.epoch
         elif known is not None and body.leader_id < 0:
             sentence = (
-                f"{event.node} forgot on its disk that it had voted for {known.leader} in epoch {body.epoch}, which "
-                "has no leader that it knows of"
+                f"the disk of {event.node} lost its vote for {known.leader} in epoch {body.epoch} although it knows no "
+                "leader of that epoch"
             )
             found.extend(self.violated(event.node, sentence, known.by, event))
         return found
@@ -181,7 +181,9 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
         if epoch < 0:
             return NOTHING
         known = state.persisted[epoch]
-        sentence = f"{event.node} stored a vote for {known.leader} in epoch {epoch}, and granted nobody a vote"
+        sentence = (
+            f"{event.node} stored a vote for {known.leader} in epoch {epoch}, but it granted no vote in that epoch"
+        )
         return self.violated(event.node, sentence, known.by, event)
 
     def _vote(self, state: VoterState, event: Stamped, body: QVote) -> Emissions:
@@ -199,7 +201,11 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
         return self.violated(
             event.node,
             f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
-            + ("before the vote was on its disk" if stored is None else f"while its disk has {stored.leader}"),
+            + (
+                "before the vote was on its disk"
+                if stored is None
+                else f"while its disk has a vote for {stored.leader}"
+            ),
             None if stored is None else stored.by,
             event,
         )
@@ -362,7 +368,7 @@ class OwnEpochCommit(LogInvariant[State]):
         return self.violated(
             state.key,
             f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,}, "
-            f"past an entry of epoch {batch.epoch} and none of its own",
+            f"past an entry of epoch {batch.epoch} but past no entry of its own epoch",
             event,
         )
 
@@ -478,8 +484,8 @@ class CommittedMetadataStays(LogInvariant[MetadataMarks]):
             else:
                 continue
             sentence = (
-                f"epoch {newer} has a high watermark of {second:,} in the metadata log, below {first:,}, "
-                f"to which epoch {older} had committed it"
+                f"the high watermark of the metadata log is {second:,} in epoch {newer}, below {first:,}, the high "
+                f"watermark of epoch {older}"
             )
             if mirror.taint_between(older, newer, first) is not None:
                 return self.excused("loss-budget", state.key, sentence, proof, event)

@@ -112,11 +112,13 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         if wrong:
             return self._judge(state, mirror, body.end, f"{what} {wrong}", None, event)
         if (fact.epoch, fact.ph, fact.digest) != (body.epoch, body.ph, body.digest):
-            about = "another state than" if fact.ph == body.ph else "another log than"
-            sentence = f"{what}, which stands for {about} that of {fact.by.node} up to there"
+            about = "another state than" if fact.ph == body.ph else "another log below it than"
+            sentence = f"{what}, which has {about} the snapshot of {fact.by.node} up to the same offset"
             return self._judge(state, mirror, body.end, sentence, fact.by, event)
         if fact.state != body.state:
-            sentence = f"{what}, in which there are other records than in that of {fact.by.node} up to there"
+            sentence = (
+                f"{what}, whose records differ from those in the snapshot of {fact.by.node} up to the same offset"
+            )
             return self._judge(state, mirror, body.end, sentence, fact.by, event)
         return NOTHING
 
@@ -129,7 +131,7 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         # What it finds on its disk it may not have had the time to tell of.
         found_on_disk = member.started != event.incarnation and body.reason == "snapshot"
         if body.new not in member.held and not found_on_disk:
-            return self.violated(state.key, f"{what}, where no snapshot of it ends", event)
+            return self.violated(state.key, f"{what}, but it has no snapshot that ends there", event)
         member.held.add(body.new)
         if body.ph is None:
             return self.cannot_tell(state.key, event)
@@ -161,7 +163,7 @@ def _against_committed(mirror: LogMirror, end: int, epoch: int, ph: int) -> str:
     """What is wrong with what ends there, "" nothing (or it is too long ago to say)."""
     committed = mirror.committed
     if end > committed.end:
-        return f"while the metadata log was committed up to {committed.end:,}"
+        return f"while the metadata log was committed only up to {committed.end:,}"
     if committed.matches(end, ph) is False:
         return "that differs from the committed entries up to there"
     last = _epoch_below(committed, end)

@@ -78,7 +78,8 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         if len(changed) > (known.offset != FORMATTED):
             return self.violated(
                 state.key,
-                f"{what} that differs from the one before it by {', '.join(changed)}",
+                f"{what} that differs from the voter set before it by {', '.join(changed)}; a change may be of one "
+                "voter only",
                 known.by,
                 event,
             )
@@ -106,7 +107,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         if known.offset >= body.high_watermark:
             return self.violated(
                 state.key,
-                f"{what} while the last one, at {known.offset:,}, was not committed: its high watermark was "
+                f"{what} while the previous one, at {known.offset:,}, was not committed: the high watermark was "
                 f"{body.high_watermark:,}",
                 known.by,
                 event,
@@ -116,7 +117,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         return self.violated(
             state.key,
             f"{what} as leader of epoch {body.leader_epoch}, which began at {lineage.start:,}, with a high watermark "
-            f"of {body.high_watermark:,}: nothing of that epoch was committed",
+            f"of {body.high_watermark:,}: no entry of that epoch was committed",
             lineage.assumed,
             event,
         )
@@ -132,7 +133,7 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
         return self.violated(
             state.key,
             f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,} counting "
-            f"{', '.join(counted)}, with the voters {', '.join(sorted(known.members))}",
+            f"{', '.join(counted)}; the voters are {', '.join(sorted(known.members))}",
             known.by,
             event,
         )

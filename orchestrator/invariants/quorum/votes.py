@@ -119,9 +119,9 @@ class VotesFollowTheRule(LogInvariant[Voters]):
         sentence, proof = _wrong(voter, before, body, mirror, event.node)
         if not sentence:
             return NOTHING
-        what = "a vote beforehand" if body.pre else "its vote"
+        what = "a pre-vote" if body.pre else "its vote"
         did = f"{event.node} {'granted' if body.granted else 'refused'} {node_name(body.candidate)} {what}"
-        return self.violated(state.key, f"{did} in epoch {body.epoch}, {sentence}", proof, event)
+        return self.violated(state.key, f"{did} in epoch {body.epoch}; {sentence}", proof, event)
 
 
 def _wrong(voter: Voter, before: Vote | None, body: QVote, mirror: LogMirror, node: str) -> tuple[str, Witness | None]:
@@ -129,15 +129,15 @@ def _wrong(voter: Voter, before: Vote | None, body: QVote, mirror: LogMirror, no
     role = voter.role
     assert role is not None
     if body.candidate_epoch not in (-1, body.epoch):
-        return f"which asked for one in epoch {body.candidate_epoch}", voter.since
+        return f"the candidate had asked for a vote in epoch {body.candidate_epoch}", voter.since
     if role.epoch != body.epoch:
-        return f"while it was {role.role} in epoch {role.epoch}", voter.since
+        return f"the voter was {role.role} in epoch {role.epoch}", voter.since
     log = mirror.replica(node).log
     another = body.voter_end != log.end or max(log.last_epoch, 0) not in (0, body.voter_last_epoch)
     if role.role != "leader" and another:
         return (
-            f"by a log that ends at {body.voter_end:,} with epoch {body.voter_last_epoch}, while its own ends at "
-            f"{log.end:,} with epoch {log.last_epoch}"
+            f"the vote counts on a log of the voter up to {body.voter_end:,} with epoch {body.voter_last_epoch}, but "
+            f"its log ends at {log.end:,} with epoch {log.last_epoch}"
         ), None
     expected, why, proof = _rule(voter, role, before, body)
     return ("", None) if expected == body.granted else (why, proof)
@@ -147,20 +147,21 @@ def _rule(voter: Voter, role: QRole, before: Vote | None, body: QVote) -> tuple[
     """Whether the vote is to be granted, why, and by which event."""
     has_all = (body.candidate_last_epoch, body.candidate_end) >= (body.voter_last_epoch, body.voter_end)
     logs = (
-        f"whose log ends at {body.candidate_end:,} with epoch {body.candidate_last_epoch}, and its own at "
+        f"the candidate's log ends at {body.candidate_end:,} with epoch {body.candidate_last_epoch}, the voter's at "
         f"{body.voter_end:,} with epoch {body.voter_last_epoch}"
     )
     if body.pre:
         if role.role == "leader" or (role.role == "follower" and voter.served):
-            whom = "it leads it" if role.role == "leader" else f"{node_name(role.leader_id)} leads it and has served it"
-            return False, f"although {whom}", voter.since
+            if role.role == "leader":
+                return False, "the voter leads this epoch itself", voter.since
+            return False, f"the voter follows {node_name(role.leader_id)}, which has answered it", voter.since
         return has_all and (body.granted or not voter.heard), logs, None
     if role.role not in ("unattached", "prospective"):
-        return False, f"although it is {role.role} in it", voter.since
+        return False, f"the voter is {role.role} in this epoch", voter.since
     if before is not None:
         same = before.candidate == body.candidate and before.directory_id in (UNKNOWN, "", body.candidate_directory)
         of = f" with directory {before.directory_id}" if before.directory_id not in (UNKNOWN, "") else ""
-        return same, f"and had voted for {node_name(before.candidate)}{of}", before.by
+        return same, f"the voter had voted for {node_name(before.candidate)}{of}", before.by
     if role.leader_id >= 0:
-        return False, f"although it knew that {node_name(role.leader_id)} leads it", voter.since
+        return False, f"the voter knew that {node_name(role.leader_id)} leads this epoch", voter.since
     return has_all, logs, None

@@ -119,9 +119,9 @@ class RemoteStorageIsConsulted(LogInvariant[Consulted]):
     def _must_ask(self, draft: bool, latest: Copy | None, told: ReplyPartition) -> str:
         """Why the broker had to ask, "" if it need not."""
         if not draft:
-            return "which Kafka always asks"
+            return "which Kafka asks every time"
         if latest is None:
-            return "of which it knew no copies"
+            return "although it knew no copies there"
         if told.timestamp > latest.max_timestamp:
             return ""
         return f"which has records up to timestamp {latest.max_timestamp}"

@@ -131,9 +131,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
             state.tested += 1
             if body.within and body.end >= body.log_start:
                 sentence = (
-                    f"{event.node} deletes the copy of offsets {body.start:,} to {body.end:,} of {state.key}, but "
-                    f"its log "
-                    f"starts at {body.log_start:,}"
+                    f"{event.node} deletes the copy of offsets {body.start:,} to {body.end:,} of {state.key}, but its "
+                    f"log starts at {body.log_start:,}"
                 )
                 return self.violated(state.key, sentence, event)
         return NOTHING
@@ -145,9 +144,8 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         if body.new <= state.end:
             return NOTHING
         sentence = (
-            f"{event.node} deleted its segments of {state.key} below {body.new:,}, but offsets from {state.end:,} on "
-            f"were "
-            f"never copied, and its log starts at {body.log_start:,}"
+            f"{event.node} deleted its segments of {state.key} below {body.new:,}, but the offsets from {state.end:,} "
+            f"on were never copied, and its log starts at {body.log_start:,}"
         )
         return self.violated(state.key, sentence, event)
 
@@ -174,7 +172,7 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         for each in (known.copies[segment] for segment in known.behind if segment in known.copies):
             inside = each.start <= body.start and body.end <= each.end
             if inside and each.same_at(mine, body.start, body.end):
-                return self.violated(state.key, f"{what}, although it knows a copy of them", each.by, event)
+                return self.violated(state.key, f"{what}, although it knows a copy of these offsets", each.by, event)
         return NOTHING
 
 
@@ -322,17 +320,17 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         state.untold = NEEDED.issubset(state.objects)
         if not state.objects or state.untold or event.node in state.deleting:
             return NOTHING
-        sentence = f"{event.node} gave up its copy of {body.tp}, and left {', '.join(state.objects)} in the store"
+        sentence = f"{event.node} gave up its copy of {body.tp}, but left {', '.join(state.objects)} in the store"
         return self.violated(state.key, sentence, event)
 
     def missed(self, state: OneCopy, name: str, obligation: Obligation) -> Emissions:
         if REMOTE_STORE not in state.core:
             return NOTHING
         objects = ", ".join(state.objects)
-        sentence = f"{objects} stayed in the store, of a copy of {state.tp} by {state.copier} that was never finished"
+        sentence = f"the store still has {objects} of a copy of {state.tp} that {state.copier} never finished"
         if state.orphaned or state.copier not in state.core:
             return self.excused("orphaned", state.key, sentence, obligation.by)
         if state.untold:
             return self.excused("untold", state.key, sentence, obligation.by)
-        sentence = f"{sentence} {self.within(state)}"
+        sentence = f"{sentence}, and did not remove {self.within(state)}"
         return self.violated(state.key, sentence, obligation.by, state.window)

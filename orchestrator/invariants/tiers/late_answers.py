@@ -89,7 +89,10 @@ class LateAnswersKeepTheLimit(LogInvariant[Asked]):
         if body.replica_id == CLIENT:
             limit = limits.stable if body.isolation == READ_COMMITTED else limits.high_watermark
         if told.offset >= limit:
-            return f"with offset {told.offset:,} of {state.key}, but the limit was {limit:,} when the request arrived"
+            return (
+                f"with offset {told.offset:,} of {state.key}, but clients might see only offsets below {limit:,} when "
+                "the request arrived"
+            )
         lagging = limits.leads == told.leader_epoch and limits.high_watermark < told.leader_epoch_start
         if told.offset < 0 and lagging and body.replica_id == CLIENT and must_refuse(state.profile, state.key, node):
             return (

@@ -191,8 +191,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         if known.has(start, epoch_at(replica.log, start)):
             return NOTHING
         sentence = (
-            f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, starts at {start:,}, but "
-            f"locally at {replica.local_start:,}, and it knows no copy with offset {start:,}"
+            f"the log of {event.node}, leader of epoch {body.leader_epoch} of {state.key}, starts at {start:,} and "
+            f"its local log at {replica.local_start:,}, but it knows no copy with offset {start:,}"
         )
         if start == known.started:
             return self.excused("deletion-begun", state.key, sentence, known.by, event)

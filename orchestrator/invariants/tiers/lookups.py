@@ -212,7 +212,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
         if took_us > 1000 * wait_ms + SLACK_US:
             wrong = f"after {took_us // 1000:,} ms, but its timeout was {wait_ms:,} ms"
         elif thrown_away:
-            wrong = f"with REQUEST_TIMED_OUT for {thrown_away[0]}, although that look-up had ended"
+            wrong = f"with REQUEST_TIMED_OUT for {thrown_away[0]}, although the look-up there had ended"
             proof = waited.done[thrown_away[0]]
         elif late and took_us < 1000 * wait_ms - TICK_US:
             wrong = f"with REQUEST_TIMED_OUT after {took_us // 1000:,} ms, but its timeout was {wait_ms:,} ms"
@@ -313,7 +313,7 @@ class LeavingTheLeaderEndsTheWait(ParkedInvariant[Waits]):
                 continue
             del state.parked[connection]
             tp, by = next(reversed(waiting.lost.items()))
-            sentence = f"{state.key} still lets {waiting.src} wait for a look-up in {tp}, which it no longer leads"
+            sentence = f"{state.key} still makes {waiting.src} wait for a look-up in {tp}, which it no longer leads"
             if state.frozen_since(waiting.over_us):
                 found.append(self.excused("clock", state.key, sentence, waiting.by, by))
             else:

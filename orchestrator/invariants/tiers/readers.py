@@ -112,7 +112,10 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
             return self.violated(state.key, f"{event.node} put {known.what} into a queue twice", known.by, event)
         if known is None or not _LEGAL[body.phase](known):
             by = None if known is None else known.by
-            sentence = f"{event.node} recorded {body.phase} of a read of {body.tp} that had ended, or had not begun"
+            sentence = (
+                f"{event.node} recorded the phase {body.phase} of a read of {body.tp}, but that read had ended or had "
+                "not begun"
+            )
             return self.violated(state.key, sentence, by, event)
         return self._go_on(state, event, body, known)
 
@@ -236,7 +239,7 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
         free = len(pool.running) < body.threads
         max_pending = state.max_pending.get(body.pool, 0)
         room = free or len(pool.queued) < max_pending
-        limits = f"of {body.threads} threads and {max_pending} places in the queue"
+        limits = f"with {body.threads} threads and {max_pending} places in the queue"
         busy = f"while {len(pool.running)} reads ran and {len(pool.queued)} waited, {limits}"
         pool.take(body)
         if body.phase == "enqueue":

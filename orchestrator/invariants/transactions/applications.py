@@ -197,12 +197,12 @@ class AllOrNothing(KeyedInvariant[Whole]):
         for tp, first in state.data.items():
             end = state.ends.get(tp)
             if end is None:
-                sentence = f"{event.node} has {named} complete, and {tp} has no marker of it"
+                sentence = f"{event.node} counts {named} as complete, but {tp} has no marker of it"
                 if tp not in state.listed and log in state.forgetful:
                     return self.excused(state.forgetful[log], state.key, sentence, first, event)
                 return self.violated(state.key, sentence, first, event)
             if end.commits != commits and end.stands:
-                sentence = f"{event.node} has {named} in {to_state}, and in {tp} it is {_kind(end.commits)}"
+                sentence = f"{event.node} has {named} in state {to_state}, but it is {_kind(end.commits)} in {tp}"
                 if end.former:
                     return self.excused("marker-of-former", state.key, sentence, end.by, event)
                 return self.violated(state.key, sentence, end.by, event)
@@ -331,9 +331,9 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         sentence = (
             f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {data_epoch}, "
             + (
-                "which its application had asked to abort"
+                "but its application had asked to abort it"
                 if asked is not None
-                else "without a request of its application"
+                else "but its application had not asked for that"
             )
         )
         by = None if asked is None else asked.by
@@ -346,8 +346,8 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         if last is None or last.commits or (last.data_epoch, last.begins) != (new.data_epoch, new.begins):
             return NOTHING
         sentence = (
-            f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {new.data_epoch}, which "
-            "had been aborted since its application began it"
+            f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {new.data_epoch}, but "
+            "it had already been aborted since its application began it"
         )
         if version < EPOCH_BUMP and (new.data_epoch, False) in state.before:
             return self.excused("epoch-shared", state.key, sentence, last.by, event)
@@ -362,20 +362,21 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         own = [each for each in state.fates if not shared or begun is None or each.begins == begun.times]
         fate = next((each for each in reversed(own) if each.data_epoch == body.producer_epoch), None)
         told = (
-            f"{event.node} was informed that its transaction (producer id {state.key}, epoch {body.producer_epoch}) is "
+            f"the answer to {event.node} says that its transaction (producer id {state.key}, epoch "
+            f"{body.producer_epoch}) is "
         )
         if body.outcome == "ok":
             state.tested += 1
             if fate is not None and fate.commits == body.commit:
                 return NOTHING
             was = (
-                "no coordinator had decided that"
+                "no coordinator had decided so"
                 if fate is None
-                else f"the decision was that it is {_kind(fate.commits)}"
+                else f"the coordinator's decision was {_kind(fate.commits)}"
             )
             by = None if fate is None else fate.by
             return self.violated(state.key, f"{told}{_kind(body.commit)}; {was}", by, event)
         if body.commit and fate is not None and fate.commits:
             state.tested += 1
-            return self.violated(state.key, f"{told}certainly not committed, and it was", fate.by, event)
+            return self.violated(state.key, f"{told}not committed for certain; it was committed", fate.by, event)
         return NOTHING

@@ -243,8 +243,10 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
     ) -> Emissions:
         begun = transfer.begun
         which = f"transaction {begun.number} of {begun.by.node}"
-        lacks = f", without {', '.join(sorted(missing))}" if missing else ", of which it has a record twice"
-        sentence = f"{reader} got {balance:+,} in all of {which}, a transfer{lacks}"
+        lacks = f"did not get {', '.join(sorted(missing))}" if missing else "got a record twice"
+        sentence = (
+            f"{reader} got amounts of {which} with the sum {balance:+,}, but a transfer has the sum 0: it {lacks}"
+        )
         tps = {entry.tp for entry in transfer.entries.values()} | {state.homes.get(begun.transactional_id, "")}
         lost = [each.rule for each in state.losses if each.tp in tps and each.at_us >= begun.since_us]
         if lost:

@@ -183,7 +183,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
 def _wrong(known: Step, new: Step, version: int) -> str:
     """What is wrong with a step, "" if nothing is."""
     if known.state not in PREVIOUS[new.state]:  # type: ignore[index]  # states have no other names
-        return "that state does not follow"
+        return "there is no such transition"
     if new.producer_id == known.producer_id:
         if new.producer_epoch < known.producer_epoch:
             return "the epoch goes back"
@@ -192,12 +192,12 @@ def _wrong(known: Step, new: Step, version: int) -> str:
     if new.state in DECISIONS:
         risen = new.producer_epoch > known.producer_epoch or known.producer_epoch >= MAX_EPOCH - 1
         if version >= EPOCH_BUMP and not risen:
-            return "each transaction has an epoch of its own"
+            return "each transaction must have its own epoch"
         if known.partitions != new.partitions:
-            return f"its partitions were {', '.join(known.partitions)}, and are {', '.join(new.partitions)}"
+            return f"its partitions were {', '.join(known.partitions)}, and now are {', '.join(new.partitions)}"
     left = [tp for tp in known.partitions if tp not in new.partitions]
     if new.state == known.state == "Ongoing" and left:
-        return f"{', '.join(left)} is in it no longer"
+        return f"the transaction lost its partition {', '.join(left)}"
     return ""
 
 
@@ -238,12 +238,14 @@ class DecisionsAreCommittedFirst(LogInvariant[State]):
             f"{state.key}"
         )
         if body.log_offset >= committed.end:
-            sentence += f", which no leader had committed (committed: {committed.end:,})"
+            sentence += f", but leaders had committed only up to {committed.end:,}"
         else:
             batch = committed.batch_at(body.log_offset)
             if batch is None or batch.epoch == body.coordinator_epoch:
                 return NOTHING
-            sentence += f", where a batch of leader epoch {batch.epoch} is committed, not {body.coordinator_epoch}"
+            sentence += (
+                f", but the committed batch there is of leader epoch {batch.epoch}, not {body.coordinator_epoch}"
+            )
         if mirror.taints:
             return self.excused(mirror.taints[-1].rule, state.key, sentence, mirror.taints[-1].by, event)
         return self.violated(state.key, sentence, event)

@@ -128,5 +128,5 @@ class InformationFlowsOneWay(KeyedInvariant[Histories]):
         while steps[-1] != last.name:
             steps.append(through[steps[-1]])
         proof = [state.known[reader].sources[source] for source, reader in pairwise(steps)]
-        sentence = "; ".join(f"{reader} has read from {source}" for source, reader in pairwise(steps))
+        sentence = "; ".join(f"{reader} read records of {source}" for source, reader in pairwise(steps))
         return self.violated(state.key, f"{sentence}; all of them are committed", *proof[:2], event)

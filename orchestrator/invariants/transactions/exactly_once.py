@@ -363,7 +363,9 @@ class ExactlyOnce(KeyedInvariant[Processing]):
                 group, tp = name.split(" ")
                 if self._is_deleted(state, inputs, tp, offset, sent):
                     continue
-                sentence = f"{uid} at {offset:,} of {tp} has no committed output for group {group}, and later ones have"
+                sentence = (
+                    f"{uid} at {offset:,} of {tp} has no committed output for group {group}, but later records have"
+                )
                 found.extend(self._judged(state, Parent(name, offset, uid), sentence, sent, sent.by))
         return found
 

@@ -114,11 +114,13 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
                 late = span is not None and body.producer_epoch <= span.producer_epoch
                 if not late or producer.version < EPOCH_BUMP:
                     return NOTHING
-            return self.violated(state.key, f"{sentence}, which no coordinator had decided", event)
+            return self.violated(state.key, f"{sentence}, but no coordinator had decided so", event)
         former = _is_former(event, producer, own[-1])
         alike = [each for each in own if each.commits == commits]
         if (former is False and own[-1].commits != commits) or (former is None and not alike):
-            return self.violated(state.key, f"{sentence}; the decision was {_kind(not commits)}", own[-1].by, event)
+            return self.violated(
+                state.key, f"{sentence}; the coordinator's decision was {_kind(not commits)}", own[-1].by, event
+            )
         if span is None:
             return NOTHING
         if own[-1].version >= EPOCH_BUMP:
@@ -129,7 +131,7 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
         return self._late(state, event, sentence, own[-1]) if late else NOTHING
 
     def _late(self, state: Ends, event: Stamped, sentence: str, decision: Decision) -> Emissions:
-        sentence += ", of a former transaction, which ended the one that was open"
+        sentence += "; the marker belongs to an earlier transaction, but it ended the one that was open"
         if decision.version < EPOCH_BUMP:
             return self.excused("marker-of-former", state.key, sentence, decision.by, event)
         return self.violated(state.key, sentence, decision.by, event)
@@ -152,7 +154,7 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
             return NOTHING
         sentence = (
             f"{event.node} counts the marker ({_kind(body.commit)}) of {body.transactional_id} ({named}) in "
-            f"{state.key} as written; no such marker is committed there"
+            f"{state.key} as written, but no such marker is committed there"
         )
         if mirror.taints:
             return self.excused(mirror.taints[-1].rule, state.key, sentence, event, mirror.taints[-1].by)
@@ -164,7 +166,9 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
             return NOTHING
         state.tested += 1
         named = f"the transaction of {body.transactional_id} ({_named(body.producer_id, body.producer_epoch)})"
-        return self.violated(state.key, f"{event.node} sends no marker of {named} to {state.key}, which exists", event)
+        return self.violated(
+            state.key, f"{event.node} sends no marker of {named} to {state.key}, although that partition exists", event
+        )
 
 
 class Writes(State):
@@ -223,7 +227,7 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             if marker is None or marker.offset < decision.ends.get(event.node, 0):
                 return NOTHING  # the leader may have been paused since its coordinator answered
             by = decision.by
-        why = "which no coordinator had open with it" if by is None else "which was decided, and whose marker is there"
+        why = "but no coordinator had added the partition to it" if by is None else "but the marker of its end is there"
         sentence = (
             f"{event.node} appended a batch at {body.base:,} of {state.key} in a transaction of "
             f"{_named(body.producer_id, body.producer_epoch)}, {why}"

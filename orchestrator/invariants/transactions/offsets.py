@@ -109,15 +109,15 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         stable = body.stable_end >= 0
         limit = body.stable_end if stable else replica.log.end
         fates = {each.log_offset: _fate(replica, each, limit) for each in records if each.log_offset < limit}
-        told = f"{event.node} returned {_shown(entry)} of {tp} for group {body.group}"
+        told = f"{event.node} returned {_shown(entry)} as the committed offset of group {body.group} for {tp}"
         opened = [each for each in records if fates.get(each.log_offset) == "open"]
         if stable and opened:
-            sentence = f"{told} with RequireStable, while a transaction was open that has {_at(opened[-1])}"
+            sentence = f"{told} with RequireStable, although an open transaction has {_at(opened[-1])}"
             return self._finding(state, event, sentence, opened[-1], mirror)
         same = [each for each in records if each.entry == entry]
         if same and all(fates.get(each.log_offset) in ("open", "aborted") for each in same):
             is_what = "open" if fates[same[-1].log_offset] == "open" else "aborted"
-            sentence = f"{told}, which is {_at(same[-1])} in a transaction that is {is_what}"
+            sentence = f"{told}, but {_at(same[-1])}, belongs to a transaction that is {is_what}"
             return self._finding(state, event, sentence, same[-1], mirror)
         # What is committed takes effect in the end: that was told which the log had below the high watermark.
         below = min(replica.high_watermark, limit)
@@ -127,7 +127,7 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
             and effective[-1].producer_id >= 0
             and not any(each.log_offset >= effective[-1].log_offset for each in same)
         ):
-            sentence = f"{told}, where a transaction is committed that has {_at(effective[-1])}"
+            sentence = f"{told}, but a committed transaction has {_at(effective[-1])}"
             return self._finding(state, event, sentence, effective[-1], mirror)
         return NOTHING
 

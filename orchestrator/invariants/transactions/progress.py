@@ -130,8 +130,8 @@ class TransactionsEnd(WindowInvariant[Undecided]):
                 return self.excused(rule, state.key, sentence, obligation.by, state.window)
             return self.violated(state.key, sentence, obligation.by, state.window)
         sentence = (
-            f"the transaction that producer id {state.key} has open in {name} did not end {self.within(state)}, its "
-            f"timeout of {state.timeout_us / 1_000_000:g} s included"
+            f"the open transaction of producer id {state.key} in {name} did not end {self.within(state)} (this "
+            f"includes its timeout of {state.timeout_us / 1_000_000:g} s)"
         )
         rule = state.lossy.get(name, "")
         if rule and not (state.mended and rule == "unclean-election"):

@@ -120,9 +120,9 @@ class NothingIsLeftOpen(LogInvariant[Elections]):
         if (owed.producer_id, owed.producer_epoch, owed.commits, owed.coordinator_epoch) != (
             *(body.producer_id, body.producer_epoch, body.marker == "commit", body.coordinator_epoch),
         ):
-            sentence += f", while one of producer id {owed.producer_id} that it had truncated was due"
+            sentence += f", but first it had to append again the truncated marker of producer id {owed.producer_id}"
         elif body.batch_epoch != begins.leader_epoch:
-            sentence += f" in leader epoch {body.batch_epoch}, while it leads in {begins.leader_epoch}"
+            sentence += f" in leader epoch {body.batch_epoch}, although it leads in leader epoch {begins.leader_epoch}"
         else:
             return NOTHING
         state.beginning = None
@@ -155,8 +155,8 @@ class NothingIsLeftOpen(LogInvariant[Elections]):
         state.tested += 1
         lost = "were lost by an unclean election" if not half.cut else "were truncated after an unclean election"
         sentence = (
-            f"{event.node} commits {half.has:,} of {half.has + half.lacks:,} records of a transaction of producer id "
-            f"{body.producer_id} by the marker at {body.base:,} of {state.key}; the others {lost}"
+            f"the marker that {event.node} appended at {body.base:,} of {state.key} commits {half.has:,} of "
+            f"{half.has + half.lacks:,} records of a transaction of producer id {body.producer_id}; the others {lost}"
         )
         if not state.mends:
             return self.excused("kafka-7408-off", state.key, sentence, half.by, event)
@@ -180,7 +180,7 @@ class NothingIsLeftOpen(LogInvariant[Elections]):
         state.beginning = Beginning(event.node, event.incarnation, witness(event), owed=owed, forgotten=forgotten)
         sentence = f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,}"
         if mirror.recovering != event.node:
-            return self.violated(state.key, f"{sentence}, and was not elected uncleanly", event)
+            return self.violated(state.key, f"{sentence}, although it was not elected uncleanly", event)
         if replica.incarnation == event.incarnation and body.to < (stable := replica.last_stable_offset):
             return self.violated(state.key, f"{sentence}, below its last stable offset {stable:,}", event)
         state.written.cut(replica.log, body.to)
@@ -223,16 +223,16 @@ class NothingIsLeftOpen(LogInvariant[Elections]):
         if begins.forgotten or not (transactions.any or transactions.markers):
             return NOTHING
         state.tested += 1
-        who = f"{begins.node}, elected uncleanly in leader epoch {begins.leader_epoch} of {state.key}"
+        who = f"{begins.node}, leader of {state.key} in leader epoch {begins.leader_epoch} after an unclean election"
         if begins.owed:
-            lacks = f"{who}, has not appended again the truncated marker of producer id {begins.owed[0].producer_id}"
+            lacks = f"{who}, did not append again the truncated marker of producer id {begins.owed[0].producer_id}"
             return self.violated(state.key, lacks, begins.by, event)
         for span in transactions.open.values():
             if not self._is_dangling(state, span):
                 continue
             sentence = (
-                f"{who}, has the transaction of producer id {span.producer_id}, epoch {span.producer_epoch}, open from "
-                f"{span.first:,} on, for which a coordinator counts its marker as written"
+                f"{who}, still has the transaction of producer id {span.producer_id}, epoch {span.producer_epoch}, "
+                f"open from {span.first:,} on, but a coordinator counts its marker as written"
             )
             if not state.mends:
                 return self.excused("kafka-7408-off", state.key, sentence, begins.by)

@@ -54,7 +54,9 @@ class CommittedAloneIsRead(LogInvariant[Shown]):
             if fate not in ("aborted", "open"):
                 continue
             is_in = "an aborted transaction" if fate == "aborted" else "an open transaction"
-            sentence = f"{event.node} got {record.uid} at {record.offset:,} of {state.key}, which is in {is_in}"
+            sentence = (
+                f"{event.node} got {record.uid} at {record.offset:,} of {state.key}, but the record is in {is_in}"
+            )
             if rule := way_of_loss(mirror, record.offset, state.budget, read_in(body, mirror)):
                 return self.excused(rule, state.key, sentence, event)
             return self.violated(state.key, sentence, event)
@@ -112,8 +114,8 @@ class LastStableOffsetIsRight(LogInvariant[Stable]):
             sentence = f"{event.node} returned {told.offset:,} as the last stable offset of {state.key}"
             if told.offset != replica.last_stable_offset:
                 sentence += (
-                    f"; of its log, which ends at {replica.log.end:,}, with a high watermark of "
-                    f"{replica.high_watermark:,}, it is {replica.last_stable_offset:,}"
+                    f"; the right one is {replica.last_stable_offset:,}: its log ends at {replica.log.end:,}, and its "
+                    f"high watermark is {replica.high_watermark:,}"
                 )
                 return self.violated(state.key, sentence, event)
             if before is not None and told.offset < before[0]:
@@ -132,7 +134,7 @@ class LastStableOffsetIsRight(LogInvariant[Stable]):
         if last < stable:
             return NOTHING
         sentence = (
-            f"{event.node} got offset {last:,} of {state.key} at read_committed from {body.broker}, whose log has the "
-            f"last stable offset {stable:,} (high watermark {replica.high_watermark:,})"
+            f"{event.node} got offset {last:,} of {state.key} at read_committed from {body.broker}, but the last "
+            f"stable offset there was {stable:,} (high watermark {replica.high_watermark:,})"
         )
         return self.violated(state.key, sentence, event)

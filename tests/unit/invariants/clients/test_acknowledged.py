@@ -28,11 +28,12 @@ def test_an_acknowledged_record_that_is_not_there() -> None:
     result = trace.result("C1")
     assert result.violations[0].events == [ack]
     assert result.violations[0].sentence == (
-        "producer-1 was informed that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
+        "record b was acknowledged to producer-1 at offset 1 of orders-0; the log of broker-1 at that time lacks that "
+        "offset"
     )
     other = committed("a")
     other.acked("producer-1", "b", 0, 1, 0)
-    assert other.result("C1").violations[0].sentence.endswith("has a there")
+    assert other.result("C1").violations[0].sentence.endswith("has record a there")
 
 
 def test_the_next_leader_lacks_it() -> None:
@@ -126,14 +127,17 @@ def test_acks_1_says_that_the_leader_has_it() -> None:
     trace.append("broker-1", "a")
     trace.acked("producer-1", "b", 1, 1, 0, acks=1)
     assert trace.result("C1").violations[0].sentence == (
-        "producer-1 was informed that b is at offset 1 of orders-0; the log of broker-1 at that time lacks that offset"
+        "record b was acknowledged to producer-1 at offset 1 of orders-0; the log of broker-1 at that time lacks that "
+        "offset"
     )
     passed = TraceBuilder()
     passed.lead(1, 0)
     passed.append("broker-1", "a", "b", "c")
     passed.acked("producer-1", "b", 1, 1, 0, acks=1)
     passed.polled("consumer-1", (0, "a"), (2, "c"))
-    assert "consumer-1 read past it, and no consumer got it" in passed.result("C1").violations[0].sentence
+    assert (
+        "consumer-1 read past that offset, and no consumer got the record" in passed.result("C1").violations[0].sentence
+    )
 
 
 def test_a_retry_is_answered_in_a_later_epoch_than_its_records() -> None:
@@ -188,7 +192,7 @@ def test_an_unclean_election_excuses_what_was_acknowledged_before() -> None:
     trace.change(2, 2)
     trace.truncate("broker-2", 0)
     trace.assume(2, 2)
-    assert "producer-1 was informed that b is at offset 0" in trace.result("C1").violations[0].sentence
+    assert "record b was acknowledged to producer-1 at offset 0" in trace.result("C1").violations[0].sentence
 
 
 def test_a_record_that_is_back_is_not_lost() -> None:
@@ -205,7 +209,9 @@ def test_a_record_that_is_back_is_not_lost() -> None:
     (back,) = result.returns
     elected = next(event for event in trace.events if event.id == back.events[0])
     assert (elected.node, back.at_us) == ("broker-2", elected.wall)
-    assert back.sentence == "broker-2, elected uncleanly, leader of orders-0 in leader epoch 2, has them"
+    assert (
+        back.sentence == "broker-2, leader of orders-0 in leader epoch 2 after an unclean election, has these records"
+    )
     trace.lead(3, 3, cause="unclean", isr=(3,))
     result = trace.result("C1")
     assert (result.excused, result.regained) == ({"loss-budget": 1}, {})
@@ -255,7 +261,7 @@ def test_a_record_that_every_reader_passed_by() -> None:
     trace.polled("consumer-1", (2, "c"))
     result = trace.result("C1")
     assert result.violations[0].events == [ack]
-    assert result.violations[0].sentence.endswith("consumer-1 read past it, and no consumer got it")
+    assert result.violations[0].sentence.endswith("consumer-1 read past that offset, and no consumer got the record")
 
 
 def test_a_reader_that_jumped_has_not_passed_by() -> None:
@@ -322,7 +328,10 @@ def test_a_reader_that_gets_something_else() -> None:
     second = trace.polled("consumer-2", (41, "b"))
     result = trace.result("C3")
     assert result.violations[0].events == [first, second]
-    assert result.violations[0].sentence == "offset 41 of orders-0 holds b for consumer-2, and a for consumer-1"
+    assert (
+        result.violations[0].sentence
+        == "offset 41 of orders-0 holds record b according to consumer-2, and record a according to consumer-1"
+    )
 
 
 def test_a_record_of_an_idempotent_producer_twice() -> None:
@@ -345,7 +354,7 @@ def test_the_evidence_of_a_record_twice() -> None:
     trace.append("broker-1", "a", producer=7, sequence=1)
     trace.high_watermark("broker-1", 2, counted=(1,))
     assert trace.result("C3").violations[0].sentence == (
-        "a, of an idempotent producer, is committed at offset 0 and at offset 1 of orders-0"
+        "record a of an idempotent producer is committed twice in orders-0, at offset 0 and at offset 1"
     )
 
 

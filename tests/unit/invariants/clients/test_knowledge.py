@@ -167,7 +167,7 @@ def test_a_later_send_comes_in_front() -> None:
     result = trace.result("C6")
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "broker-2 (leader epoch 1) acknowledged b, sent later by producer-1, at offset 4 of orders-0 after "
+        "broker-2 (leader epoch 1) acknowledged b, which producer-1 had sent later, at offset 4 of orders-0 after "
         "broker-1 (leader epoch 0) had acknowledged a at 4"
     )
 

@@ -45,7 +45,10 @@ def test_a_consumer_that_goes_back() -> None:
     trace = committed("a", "b")
     trace.polled("consumer-1", (0, "a"), (1, "b"))
     trace.polled("consumer-1", (1, "b"))
-    assert trace.result("C5").violations[0].sentence == "consumer-1 got offset 1 of orders-0 when it had read up to 2"
+    assert (
+        trace.result("C5").violations[0].sentence
+        == "consumer-1 got offset 1 of orders-0 again: it had already read up to 2"
+    )
     inside = committed("a", "b")
     inside.polled("consumer-1", (1, "b"), (0, "a"))
     assert inside.result("C5").violated == 1
@@ -226,7 +229,7 @@ def test_what_is_not_committed_is_shown() -> None:
     result = trace.result("C8")
     assert result.violations[0].events == [poll]
     assert result.violations[0].sentence == (
-        "consumer-1 got b at offset 1 of orders-0, which no leader had committed (committed: 1)"
+        "consumer-1 got b at offset 1 of orders-0, but leaders had committed only the records below 1"
     )
 
 
@@ -268,8 +271,8 @@ def test_a_payload_that_changed_on_its_way() -> None:
     result = trace.result("C11")
     assert result.violations[0].events == [sent, poll]
     assert result.violations[0].sentence == (
-        "consumer-1 got a at offset 3 of orders-0 with another payload (digest 0000000f) "
-        "than producer-1 sent (00000005)"
+        "consumer-1 got a at offset 3 of orders-0 with payload digest 0000000f, but producer-1 had sent payload "
+        "digest 00000005"
     )
 
 
@@ -381,7 +384,8 @@ def test_a_group_leaves_something_out_when_owners_change() -> None:
     (finding,) = trace.result("C5").violations
     assert finding.events == [last, event]
     assert finding.sentence == (
-        "consumer-2 begins at 2 of orders-0, of which group g had been given records up to 1: it leaves out offset 1"
+        "consumer-2 begins to read orders-0 at offset 2, but group g had got only the records below 1: offset 1 is "
+        "left out"
     )
     trace = committed("a", "b", "c")
     owned(trace, "consumer-1", TP)
@@ -404,4 +408,4 @@ def test_who_gave_a_partition_up_is_given_no_more_of_it() -> None:
     event = trace.polled("consumer-1", (1, "b"))
     (finding,) = trace.result("C5").violations
     assert finding.events == [gone, event]
-    assert finding.sentence == "consumer-1 got records of orders-0 up to 2 after it had given that up"
+    assert finding.sentence == "consumer-1 got records of orders-0 up to 2 after it had given up the partition"

@@ -25,7 +25,7 @@ def test_a_failed_record_that_is_read() -> None:
     result = trace.result("C2")
     assert result.violations[0].events == [fail, poll]
     assert result.violations[0].sentence == (
-        "producer-1 was informed that a had failed for good; consumer-1 got it at offset 4 of orders-0"
+        "the send of a failed for good at producer-1; consumer-1 got it at offset 4 of orders-0"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_record_that_overtakes_an_older_one() -> None:
     result = trace.result("C4")
     assert result.violations[0].events == commits
     assert result.violations[0].sentence == (
-        "p:0 is committed at offset 1 of orders-0, after p:1 at offset 0, which was sent later"
+        "p:0 is committed at offset 1 of orders-0, but p:1, which was sent later, is already at offset 0"
     )
 
 

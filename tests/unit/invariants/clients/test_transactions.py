@@ -35,7 +35,8 @@ def test_a_gap_and_a_repetition() -> None:
         result = trace.result("T2")
         assert result.violations[0].events == [first, second]
         assert result.violations[0].sentence == (
-            f"broker-1 appended sequence {wrong} of producer id 7, epoch 0, to orders-0 at offset 2, where 2 was next"
+            f"broker-1 appended sequence {wrong} of producer id 7, epoch 0, to orders-0 at offset 2; the next sequence "
+            "was 2"
         )
 
 
@@ -55,7 +56,9 @@ def test_a_new_producer_epoch_begins_at_0() -> None:
     trace = TraceBuilder()
     batch(trace, 0)
     trace.emit(NODE, LogAppend(TP, "leader", 1, 1, 0, 0, 7, 1, 1, False, ["b"], ph=1))
-    assert trace.result("T2").violations[0].sentence.endswith("epoch 1, to orders-0 at offset 1, where 0 was next")
+    assert (
+        trace.result("T2").violations[0].sentence.endswith("epoch 1, to orders-0 at offset 1; the next sequence was 0")
+    )
 
 
 def test_a_new_leader_goes_on_from_its_log() -> None:
@@ -155,7 +158,7 @@ def test_an_older_producer_epoch() -> None:
     for promise in ("T2", "T3"):
         assert trace.result(promise).violations[0].events == [first, late]
     assert trace.result("T3").violations[0].sentence == (
-        "broker-1 appended a batch of producer id 7, epoch 0, to orders-0 at offset 2, after one of epoch 1"
+        "broker-1 appended a batch of producer id 7, epoch 0, to orders-0 at offset 2 after a batch of epoch 1"
     )
 
 
@@ -177,7 +180,7 @@ def test_a_record_is_committed_once_where_its_acknowledgement_says() -> None:
     result = trace.result("T1")
     assert result.violations[0].events == [committed, wrong]
     assert result.violations[0].sentence == (
-        "producer-1 was informed that p:1 is at offset 0 of orders-0; it is committed at offset 1"
+        "record p:1 was acknowledged to producer-1 at offset 0 of orders-0; it is committed at offset 1"
     )
 
 

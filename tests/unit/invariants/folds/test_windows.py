@@ -856,11 +856,11 @@ def test_what_physics_forbid() -> None:
     run.call(2)
     assert run.status("X5") == ("held", 2)
     run.call(2)
-    assert "took the answer to request 2" in run.result("X5").violations[0].sentence
+    assert "received the answer to request 2" in run.result("X5").violations[0].sentence
     closed = Run()
     closed.call(1, outcome="timeout")
     closed.call(2)
-    assert "which was closed before" in closed.result("X5").violations[0].sentence
+    assert "which had already been closed" in closed.result("X5").violations[0].sentence
     served = Run()
     for _ in range(2):
         served.emit("broker-1", RpcReply("Produce", 9, "producer-1", "c", 4, -1, 0, -1, []))
@@ -868,7 +868,7 @@ def test_what_physics_forbid() -> None:
     dead = Run()
     dead.down("broker-1")
     dead.call(1)
-    assert "did something after its end" in dead.result("X5").violations[0].sentence
+    assert "recorded an event after its end" in dead.result("X5").violations[0].sentence
 
 
 def test_what_crosses_a_cut() -> None:
@@ -890,7 +890,7 @@ def test_what_crosses_a_cut() -> None:
     crossed = len(run.events)
     acts(within)
     found = run.result("X5").violations[0]
-    assert f"broker-2 acted on {within}, which broker-1 sent when everything" in found.sentence
+    assert f"broker-2 acted on message {within} of broker-1, sent while a fault was to hold" in found.sentence
     del run.events[crossed:]
     run.emit("driver", LinkRuleChange("f1/1", "hold", "stop", ["broker-1"], ["broker-2"], 1))
     acts(within)

@@ -28,7 +28,7 @@ def test_the_last_acknowledged_commit_is_told() -> None:
 def test_an_older_commit_is_told() -> None:
     """Shows that an acknowledged commit which is not told violates O1, with its acknowledgement as evidence: an older
     one, nothing, and one that nobody ever committed."""
-    for told, says in ((10, "that 10 of orders-0"), (None, "that nothing of orders-0"), (99, "that 99 of orders-0")):
+    for told, says in ((10, "10"), (None, "nothing"), (99, "99")):
         trace = GroupTrace()
         trace.acks(10, 0)
         by = trace.acks(20, 1)
@@ -36,7 +36,8 @@ def test_an_older_commit_is_told() -> None:
         (finding,) = trace.result("O1").violations
         assert finding.events == [by, event]
         assert finding.sentence == (
-            f"consumer-2 was informed {says} is committed for group g, after 20 was acknowledged"
+            f"consumer-2 was answered that group g has committed {says} for orders-0, after the commit of 20 had been "
+            "acknowledged"
         )
     trace = GroupTrace()
     trace.is_told(trace.looks_up(), entry(99))
@@ -56,7 +57,7 @@ def test_epochs_of_a_commit_are_told(version: int, told: list[int], violated: in
     trace.is_told(begun, told, answer=answer)
     found = trace.result("O1")
     assert found.violated == violated
-    assert not violated or " (leader epoch 7, metadata epoch 3) was acknowledged" in found.violations[0].sentence
+    assert not violated or "(leader epoch 7, metadata epoch 3) had been acknowledged" in found.violations[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_an_acknowledgement_of_nothing() -> None:
     event = trace.committed(operation, 20)
     (finding,) = trace.result("O1").violations
     assert finding.events[-1] == event
-    assert finding.sentence.endswith("which no coordinator has appended for it")
+    assert finding.sentence.endswith("has committed 20 for orders-0, but no coordinator has appended this commit")
     trace = GroupTrace()
     trace.committed(trace.commits(20), 20, error=22)
     trace.is_told(trace.looks_up(), None)
@@ -171,7 +172,8 @@ def test_a_new_coordinator_loads_what_was_acknowledged() -> None:
         if violated:
             assert result.violations[0].events[-1] == by
             assert result.violations[0].sentence == (
-                "broker-2 loaded that 10 of orders-0 is committed for group g, after 20 was acknowledged"
+                "broker-2 loaded that group g has committed 10 for orders-0, after the commit of 20 had been "
+                "acknowledged"
             )
     trace = GroupTrace()
     trace.acks(20, 5, epoch=1)
@@ -238,7 +240,10 @@ def test_a_commit_that_goes_back_in_metadata_time() -> None:
     event = trace.decides(25, 2, metadata_epoch=4)
     (finding,) = trace.result("M5").violations
     assert finding.events == [by, event]
-    assert finding.sentence == "broker-1 took a commit of orders-0 for group g with metadata epoch 4 over one with 5"
+    assert (
+        finding.sentence
+        == "broker-1 accepted a commit of orders-0 for group g with metadata epoch 4, although one with 5 is stored"
+    )
     for acknowledged in (True, False):
         trace = GroupTrace(**SEED)
         operation = trace.commits(20, metadata_epoch=5)
@@ -254,7 +259,8 @@ def test_a_commit_that_goes_back_in_metadata_time() -> None:
         trace.result("M5")
         .violations[0]
         .sentence.endswith(
-            "refused a commit of orders-0 for group g with metadata epoch 5, and none with a higher one is there"
+            "refused a commit of orders-0 for group g with metadata epoch 5, although no commit with a higher one is "
+            "stored"
         )
     )
 

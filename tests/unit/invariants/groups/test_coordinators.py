@@ -75,8 +75,8 @@ def test_what_is_not_committed_is_not_told() -> None:
     trace.stores(20, commit=False)
     trace.answers(entry(20))
     assert trace.said() == (
-        f"broker-1 told 20 (leader epoch 0) of orders-0 for group g, where the log of {OFFSETS} has 10 (leader epoch "
-        "0) at 0"
+        f"broker-1 told 20 (leader epoch 0) as the committed offset of group g for orders-0, but the log of {OFFSETS} "
+        "has 10 (leader epoch 0) at 0"
     )
     for told in (None, entry(9), entry(10, 1), entry(10, metadata_epoch=3)):
         trace = Coordinated()
@@ -89,9 +89,9 @@ def test_what_is_not_committed_is_not_told() -> None:
 def test_a_log_that_was_not_loaded_whole() -> None:
     """Shows that a coordinator must load its log up to its end, and have what is there: offsets, and groups."""
     for end, told, says in (
-        (1, entry(10), "up to 1, whose log ends at 2"),
-        (2, entry(10), "loaded 10 (leader epoch 0) of orders-0"),
-        (2, None, "loaded nothing of orders-0"),
+        (1, entry(10), "up to 1, but its log ends at 2"),
+        (2, entry(10), "loaded 10 (leader epoch 0) as the committed offset of"),
+        (2, None, "loaded nothing as the committed offset of"),
     ):
         trace = Coordinated()
         trace.begins()
@@ -105,7 +105,7 @@ def test_a_log_that_was_not_loaded_whole() -> None:
     trace.stable(4)
     trace.leads(2, 1)
     trace.loads(0, None, 1, 2, g=("Stable", 3))
-    assert "loaded group g in generation 3, of which generation 4 was stable" in trace.said()
+    assert "loaded group g in generation 3, but generation 4 of it was stable" in trace.said()
 
 
 def test_what_a_new_leader_has_is_told_when_it_is_loaded() -> None:
@@ -146,11 +146,11 @@ def test_who_does_not_coordinate_answers() -> None:
     trace.begins()
     trace.unloads()
     trace.decides(10, trace.writes())
-    assert "was taken by broker-1, which has not loaded it" in trace.said()
+    assert "was accepted by broker-1, which has not loaded it" in trace.said()
     trace = Coordinated()
     trace.begins()
     trace.decides(10, 5)
-    assert trace.said().endswith("whose log has nothing of it at 5")
+    assert trace.said().endswith("whose log has no such commit at 5")
     trace = Coordinated()
     trace.leads(2, 1)
     trace.loads(0, None, 0, 2)

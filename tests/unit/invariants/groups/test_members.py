@@ -49,8 +49,8 @@ def test_members_of_the_current_generation_commit() -> None:
     ("state", "member", "generation", "says"),
     [
         ("Stable", "m1", 1, "whose generation is 2"),
-        ("Stable", "m3", 2, "of which it is no member in generation 2"),
-        ("Stable", "", -1, "which has members: m1, m2"),
+        ("Stable", "m3", 2, "in whose generation 2 it is no member"),
+        ("Stable", "", -1, "which has the members m1, m2"),
         ("Empty", "m1", 2, "which is Empty in generation 2"),
         ("Dead", "m1", 2, "which is Dead in generation 2"),
         ("CompletingRebalance", "m1", 2, "which is CompletingRebalance in generation 2"),
@@ -95,7 +95,7 @@ def test_a_generation_that_was_only_written() -> None:
     trace.decides(10, generation=4, epoch=1, broker=2)
     assert status(trace, "O2") == ("held", 1)
     trace.decides(10, member="m2", generation=4, epoch=1, broker=2)
-    assert sentence(trace, "O2").endswith("of which it is no member in generation 4")
+    assert sentence(trace, "O2").endswith("in whose generation 4 it is no member")
 
 
 def test_a_coordinator_cannot_load_other_members() -> None:
@@ -105,7 +105,7 @@ def test_a_coordinator_cannot_load_other_members() -> None:
     trace.stable(3, m1=TP)
     trace.loads_stable(3, m1=TP, m2="orders-1")
     trace.decides(10, member="m2", generation=3, epoch=1, broker=2)
-    assert "of which it is no member" in sentence(trace, "O2")
+    assert "in whose generation 3 it is no member" in sentence(trace, "O2")
 
 
 # ---- O4 ---------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ def test_an_assignment_that_overlaps() -> None:
     """Shows that a partition with two owners in a generation violates O4, and one that is given to no member."""
     trace = GroupTrace()
     trace.stable(1, m1=TP, m2=f"{TP} orders-1")
-    assert sentence(trace, "O4") == f"broker-1 gave {TP} to m1 and to m2 in generation 1 of group g"
+    assert sentence(trace, "O4") == f"broker-1 assigned {TP} both to m1 and to m2 in generation 1 of group g"
     trace = GroupTrace()
     trace.gen("Stable", 1, "m1", m1="orders-1", m2=TP)
     assert "which is no member" in sentence(trace, "O4")
@@ -162,7 +162,7 @@ def test_a_member_takes_what_it_was_not_given() -> None:
     taken = trace.owns(ONE, f"{TP} orders-1")
     (finding,) = trace.result("O4").violations
     assert finding.events == [by, taken]
-    assert finding.sentence.endswith(f"which gives it {TP}")
+    assert finding.sentence.endswith(f"its assignment is {TP}")
 
 
 def test_a_member_takes_what_was_only_written() -> None:
@@ -173,15 +173,15 @@ def test_a_member_takes_what_was_only_written() -> None:
     trace.owns(ONE, TP, 4)
     assert status(trace, "O4") == ("held", 1)
     trace.owns(TWO, f"{TP} orders-1", 4)
-    assert sentence(trace, "O4").endswith("which gives it orders-1")
+    assert sentence(trace, "O4").endswith("its assignment is orders-1")
     trace = GroupTrace()
     trace.loads_stable(4, m1=TP, m2=TP)
-    assert sentence(trace, "O4") == f"broker-2 gave {TP} to m1 and to m2 in generation 4 of group g"
+    assert sentence(trace, "O4") == f"broker-2 assigned {TP} both to m1 and to m2 in generation 4 of group g"
     trace = GroupTrace()
     trace.stable(4)
     trace.loads_stable(4, m1=f"{TP} orders-1", m2="")
     trace.owns(ONE, f"{TP} orders-1", 4)
-    assert sentence(trace, "O4").endswith(f"which gives it {TP}")
+    assert sentence(trace, "O4").endswith(f"its assignment is {TP}")
 
 
 # ---- O5 ---------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_generation_that_goes_back() -> None:
     trace = GroupTrace()
     trace.stable(2)
     trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
-    assert sentence(trace, "O5").endswith("though generation 2 was stable before")
+    assert sentence(trace, "O5").endswith("although generation 2 had been stable before")
     trace = GroupTrace()
     trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
     trace.stable(2)
@@ -228,11 +228,11 @@ def test_a_generation_that_goes_back() -> None:
     trace = GroupTrace()
     trace.stable(2)
     trace.gen("CompletingRebalance", 2, epoch=1, broker=2)
-    assert sentence(trace, "O5").endswith("though generation 2 was stable before")
+    assert sentence(trace, "O5").endswith("although generation 2 had been stable before")
     trace = GroupTrace()
     trace.owns(ONE, TP, 3)
     trace.owns(ONE, TP, 2)
-    assert sentence(trace, "O5").endswith("after it had done so in 3")
+    assert sentence(trace, "O5").endswith("after the one in generation 3")
     trace = GroupTrace()
     trace.owns(ONE, TP, 3)
     trace.owns(ONE, "", 3, "lost")

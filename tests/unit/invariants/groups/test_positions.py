@@ -27,7 +27,8 @@ def test_what_was_delivered_is_committed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "says"), [(13, "given up to 12"), (9, "which it read from 10"), (60, "given up to 12")]
+    ("offset", "says"),
+    [(13, "but it has read only up to 12"), (9, "but it began to read at 10"), (60, "but it has read only up to 12")],
 )
 def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
     """Shows that a commit beyond what the application was given violates O3, and one before where it began."""
@@ -38,7 +39,7 @@ def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
     trace.commits(offset)
     (finding,) = trace.result("O3").violations
     assert finding.events == [by, trace.events[-1].id]
-    assert finding.sentence == f"consumer-1 commits {offset} of {TP} for group g, {says}"
+    assert finding.sentence == f"consumer-1 commits {offset} for {TP} in group g, {says}"
 
 
 def test_who_has_no_position_commits_none() -> None:
@@ -114,7 +115,7 @@ def test_a_committed_position_is_there() -> None:
     assert (trace.result("O6").status, trace.result("O6").tested) == ("held", 1)
     trace.decides(3, 1)
     (finding,) = trace.result("O6").violations
-    assert finding.sentence.endswith("of which 2 is the highest high watermark that any leader had")
+    assert finding.sentence.endswith("but no leader had a high watermark above 2")
 
 
 def test_what_an_unclean_election_took_is_excused() -> None:

@@ -56,8 +56,8 @@ def test_a_position_that_stays() -> None:
     appended.answers(None)
     (finding,) = appended.result("O8").violations
     assert finding.sentence == (
-        f"broker-1 has applied the metadata log up to 41, in which {TP} is removed at 40, and keeps 10 of it for group "
-        f"g in {OFFSETS}"
+        f"broker-1 has applied the metadata log up to 41, and offset 40 there removes {TP}, but it still stores the "
+        f"committed offset 10 of group g in {OFFSETS}"
     )
     loaded = Removed()
     loaded.removes()

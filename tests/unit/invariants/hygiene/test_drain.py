@@ -31,7 +31,9 @@ def test_what_a_node_keeps_at_the_end() -> None:
     assert (trace.result("X6").status, trace.result("X6").tested) == ("held", 1)
     trace.down("broker-1", "end", waiting=["a DelayedProduce of c", "a DelayedFetch of d"])
     (finding,) = trace.result("X6").violations
-    assert finding.sentence == "broker-1 still held at the end: a DelayedProduce of c; a DelayedFetch of d"
+    assert (
+        finding.sentence == "requests still waited in broker-1 at the end: a DelayedProduce of c; a DelayedFetch of d"
+    )
 
 
 @pytest.mark.parametrize("role", NODE_TYPES)

@@ -46,7 +46,9 @@ def test_an_image_that_stays_behind() -> None:
     run.past("L8")
     assert run.status("L8") == ("violated", 1)
     sentence = run.result("L8").violations[0].sentence
-    assert sentence.startswith("the image of broker-1 did not get to 13") and sentence.endswith("it ends at 11")
+    assert sentence.startswith("the metadata image of broker-1 did not reach offset 13") and sentence.endswith(
+        "it is at 11"
+    )
     run = Behind()
     run.change(2, 1, offset=12)
     run.window(without=("broker-1",))
@@ -93,7 +95,7 @@ def test_a_client_that_was_refused_gets_the_leader_of_now_or_later(leader: int, 
     run.past("L16", 0.5)
     assert run.status("L16") == (status, status == "held")
     if status == "violated":
-        assert f"it has broker-1 in leader epoch {epoch}" in run.result("L16").violations[0].sentence
+        assert f"it knows broker-1 in leader epoch {epoch}" in run.result("L16").violations[0].sentence
 
 
 def test_a_client_of_which_nothing_is_promised() -> None:

@@ -61,7 +61,7 @@ def test_a_transaction_that_does_not_end() -> None:
     (finding,) = run.result("L10").violations
     assert finding.sentence.startswith("the last stable offset of orders-0 did not reach 2 within ")
     assert finding.sentence.endswith(
-        "after the transactions' timeout of 1 s: it is 0, where producer id 7 has a transaction open"
+        "on top of the transactions' timeout of 1 s: it is 0; producer id 7 has a transaction open from there on"
     )
 
 

@@ -79,8 +79,8 @@ def test_a_change_that_is_not_committed() -> None:
     (found,) = trace.result("L9").violations
     assert found.events[0] == appended
     assert found.sentence.startswith(
-        "the voters controller-1, controller-2, controller-3, controller-4, at offset 5 of controller-1, leader of "
-        "epoch 1, were not committed within"
+        "the voter set controller-1, controller-2, controller-3, controller-4, which controller-1, leader of epoch 1, "
+        "wrote at offset 5, was not committed within"
     )
 
 
@@ -98,8 +98,10 @@ def test_a_change_that_is_undone() -> None:
             assert trace.status() == (("held", 1) if cut else ("vacuous", 0))
         else:
             (found,) = trace.result("L9").violations
-            assert "were not in force everywhere within" in found.sentence
-            assert found.sentence.endswith(": controller-4 has controller-1, controller-2, controller-3, controller-4")
+            assert "wrote at offset 2, was not adopted by every voter within" in found.sentence
+            assert found.sentence.endswith(
+                "it: controller-4 still has controller-1, controller-2, controller-3, controller-4"
+            )
     short = Quorum()
     short.voters(NODES[3], FOUR, 5)
     short.opens()

@@ -85,7 +85,7 @@ def test_images_that_are_no_history() -> None:
     cluster.registers(2)
     first = cluster.applies(1, 2)
     second = cluster.applies(2, 2, digest=5)
-    assert cluster.says() == "broker-2 has another image of the metadata log up to 2 than broker-1"
+    assert cluster.says() == "broker-2 has a metadata image at offset 2 that differs from the one of broker-1"
     assert cluster.trace.result("M8").violations[0].events == [first, second]
     back = Cluster()
     back.registers(1)
@@ -96,11 +96,11 @@ def test_images_that_are_no_history() -> None:
     assert back.says() == ""
     back.applies(1, 2)
     back.applies(1, 1)
-    assert back.says() == "broker-1 reached 1 of the metadata log when it had reached 2"
+    assert back.says() == "broker-1 went back to 1 of the metadata log after it had reached 2"
     ahead = Cluster()
     ahead.elects(1, 0, committed=False)
     ahead.applies(1, 1)
-    assert ahead.says() == "broker-1 has applied the metadata log up to 1, of which 0 is committed"
+    assert ahead.says() == "broker-1 has applied the metadata log up to 1, but it is committed only up to 0"
 
 
 def test_a_hint_that_nobody_wrote() -> None:
@@ -111,8 +111,8 @@ def test_a_hint_that_nobody_wrote() -> None:
     cluster.elects(1, 4)
     cluster.elects(2, 5)
     cluster.tells(cluster.applies(1, 4), 2, 4, source="hint")
-    told = "broker-1 told consumer-1 of broker-2 in leader epoch 4 of orders-0"
-    assert cluster.says() == f"{told}, and no controller wrote that"
+    told = "broker-1 answered consumer-1 with broker-2 in leader epoch 4 of orders-0"
+    assert cluster.says() == f"{told}, but no controller wrote such a record"
 
 
 def test_what_clients_are_told() -> None:
@@ -132,8 +132,8 @@ def test_what_clients_are_told() -> None:
     assert cluster.says() == ""
     cluster.tells(after, 1, 4)
     assert cluster.says() == (
-        "broker-1 told consumer-1 of broker-1 in leader epoch 4 of orders-0, and its image, up to 4, has broker-2 in "
-        "leader epoch 5 of it"
+        "broker-1 answered consumer-1 with broker-1 in leader epoch 4 of orders-0, but its image, up to 4, has "
+        "broker-2 in leader epoch 5 of it"
     )
 
 
@@ -147,7 +147,7 @@ def test_a_leader_that_is_fenced() -> None:
     cluster.tells(image, -1, 4)
     assert cluster.says() == ""
     cluster.tells(image, 1, 4)
-    assert cluster.says().endswith("has broker-1 in leader epoch 4 of it, which is fenced at 2")
+    assert cluster.says().endswith("has broker-1 in leader epoch 4 of it, fenced at 2")
 
 
 def test_what_was_pushed() -> None:
@@ -161,7 +161,7 @@ def test_what_was_pushed() -> None:
         cluster.tells(image, leader, epoch)
     assert cluster.says() == ""
     cluster.tells(image, 1, 5)
-    assert cluster.says().endswith("and no controller wrote that")
+    assert cluster.says().endswith("but no controller wrote such a record")
 
 
 def two_topics(**profile: Any) -> tuple[Cluster, str, str, str]:
@@ -187,7 +187,7 @@ def test_who_leads_the_second_topic(tp: str) -> None:
     cluster.tells(first, 1, 4)
     assert (cluster.says(), cluster.trace.result("M8").tested) == ("", 4)
     cluster.tells(second, 1, 4, tp=tp)
-    assert cluster.says().endswith("and its image, up to 5, has broker-2 in leader epoch 0 of it")
+    assert cluster.says().endswith("but its image, up to 5, has broker-2 in leader epoch 0 of it")
 
 
 def test_who_leads_a_removed_topic() -> None:
@@ -195,7 +195,7 @@ def test_who_leads_a_removed_topic() -> None:
     committed removes nothing; and that of another topic neither."""
     cluster, _, neither, _ = two_topics()
     cluster.tells(neither, 1, 4)
-    assert cluster.says().endswith("and its image, up to 4, has no such topic")
+    assert cluster.says().endswith("but its image, up to 4, has no such topic")
     for tp, committed in ((TP, False), ("orders-1", True)):
         cluster = Cluster()
         cluster.registers(1)
@@ -212,12 +212,12 @@ def test_a_hint_about_the_second_topic() -> None:
     cluster.tells(second, 2, 0, source="hint")
     assert cluster.says() == ""
     cluster.tells(second, 2, 4, source="hint")
-    assert cluster.says().endswith("and no controller wrote that")
+    assert cluster.says().endswith("but no controller wrote such a record")
     cluster, _, _, second = two_topics()
     cluster.tells(second, 2, 0, source="hint", tp="orders-1")
-    assert cluster.says().endswith("and no controller wrote that")
+    assert cluster.says().endswith("but no controller wrote such a record")
     pushed, _, _, second = two_topics(config={"metadata.propagation": "push"})
     pushed.tells(second, 2, 0)
     assert pushed.says() == ""
     pushed.tells(second, 1, 0)
-    assert pushed.says().endswith("and no controller wrote that")
+    assert pushed.says().endswith("but no controller wrote such a record")

@@ -65,7 +65,8 @@ def test_a_client_that_goes_back() -> None:
     (finding,) = told.trace.result("M1").violations
     assert finding.events == [first, second]
     assert (
-        finding.sentence == "consumer-1 took over leader epoch 4 of orders-0 from broker-3 when it knew leader epoch 5"
+        finding.sentence
+        == "consumer-1 took over leader epoch 4 of orders-0 from broker-3 although it knew leader epoch 5"
     )
 
 
@@ -115,14 +116,14 @@ def test_a_client_that_asks_as_if_it_did_not_know() -> None:
     assert told.trace.result("M1").status == "held"
     told.asks(1, 4, since=after)
     assert told.trace.result("M1").violations[0].sentence == (
-        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 4 when it had taken over leader epoch 5"
+        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 4 although it had taken over leader epoch 5"
     )
     reader = Told()
     reader.view(2, 5)
     reader.trace.polled(CLIENT, (1, "a"), broker=2, epoch=5)
     reader.trace.polled(CLIENT, (2, "b"), broker=1, epoch=4)
     assert reader.trace.result("M1").violations[0].sentence == (
-        "consumer-1 fetched orders-0 in leader epoch 4 after it had done so in 5"
+        "consumer-1 fetched orders-0 in leader epoch 4 after it had fetched in 5"
     )
 
 
@@ -136,11 +137,15 @@ def test_a_leader_that_was_never_taken_over() -> None:
     assert told.trace.result("M2").status == "held"
     told.asks(1, 5)
     assert told.trace.result("M2").violations[0].sentence == (
-        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 5, when it took broker-2 for its leader, in "
-        "leader epoch 5"
+        "consumer-1 asked broker-1 for offsets of orders-0 in leader epoch 5, although its metadata had the leader "
+        "broker-2 in leader epoch 5"
     )
     told.trace.polled(CLIENT, (2, "b"), broker=1, epoch=4)
-    assert told.trace.result("M2").violations[1].sentence.endswith("in leader epoch 4, in which it took over no leader")
+    assert (
+        told.trace.result("M2")
+        .violations[1]
+        .sentence.endswith("in leader epoch 4, but it knew no leader in that epoch")
+    )
     former = Told()
     since = former.view(2, 5)
     former.trace.up(CLIENT, "consumer")
@@ -185,7 +190,8 @@ def test_records_that_go_to_who_leads_not(how: dict[str, Any], violated: int) ->
     assert told.trace.result("M2").violated == violated
     if violated:
         assert told.trace.result("M2").violations[0].sentence == (
-            "consumer-1 sent records of orders-0 to broker-1, when it took broker-2 for its leader, in leader epoch 5"
+            "consumer-1 sent records of orders-0 to broker-1, although its metadata had the leader broker-2 in leader "
+            "epoch 5"
         )
 
 
@@ -197,7 +203,8 @@ def test_a_hint_that_is_no_news() -> None:
     assert told.trace.result("M2").violated == 0
     told.view(2, 6, source="hint")
     assert told.trace.result("M2").violations[0].sentence == (
-        "consumer-1 took over leader epoch 6 of orders-0 that broker-3 hinted at, though it knew 6 already"
+        "consumer-1 took over leader epoch 6 of orders-0 from a hint of broker-3 although it already knew leader "
+        "epoch 6"
     )
 
 
@@ -209,7 +216,7 @@ def test_an_answer_that_is_as_new() -> None:
     assert told.trace.result("M2").violated == 0
     told.view(2, 5, taken=False)
     assert told.trace.result("M2").violations[0].sentence == (
-        "consumer-1 did not take over leader epoch 5 of orders-0 from broker-3, though it knew of no newer one than 5"
+        "consumer-1 did not take over leader epoch 5 of orders-0 from broker-3 although the newest that it knew was 5"
     )
 
 
@@ -227,7 +234,7 @@ def test_the_pause_between_refreshes() -> None:
     assert asked_again(80).result("M2").status == "held"
     (finding,) = asked_again(50).result("M2").violations
     assert finding.sentence == (
-        "consumer-1 asked for metadata again 50 ms after it had an answer, before the back-off of 80 ms was over"
+        "consumer-1 asked for metadata again 50 ms after the last answer, before the back-off of 80 ms was over"
     )
     told = Told(config={"retry.backoff.ms": 100})
     told.trace.emit("driver", CtlFault("f", "clock-skew", "start", [CLIENT], {}))
@@ -280,11 +287,11 @@ def test_an_answer_of_an_older_metadata_epoch() -> None:
     told(back, 4)
     told(back, 3)
     assert back.result("M1").violations[0].sentence == (
-        f"{CLIENT} accepted the answer of broker-1 with metadata epoch 3 when its own had 4"
+        f"{CLIENT} accepted metadata epoch 3 from broker-1 although its own metadata had epoch 4"
     )
     stubborn = TraceBuilder()
     told(stubborn, 4)
     told(stubborn, 4, accepted=False)
     assert stubborn.result("M2").violations[0].sentence == (
-        f"{CLIENT} did not accept the answer of broker-1 with metadata epoch 4, though its own had 4"
+        f"{CLIENT} did not accept metadata epoch 4 from broker-1 although its own metadata had epoch 4"
     )

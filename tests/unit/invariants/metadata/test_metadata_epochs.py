@@ -78,7 +78,7 @@ def test_epochs_rise_from_controller_to_controller() -> None:
         ([(5, 1, 1, 7), (5, 1, 1, 7)], "which controller-1 had minted in controller epoch 1"),
         ([(5, 1, 1, 7), (4, 1, 1, 7)], "after 5"),
         ([(5, 1, 1, 7), (4, 2, 2, 7)], "after 5 in controller epoch 1"),
-        ([(5, 2, 2, 7), (6, 1, 1, 7)], "though 5 was minted in controller epoch 2"),
+        ([(5, 2, 2, 7), (6, 1, 1, 7)], "although 5 was minted in controller epoch 2"),
     ],
 )
 def test_an_epoch_that_is_minted_wrongly(mints: list[tuple[int, int, int, int]], says: str) -> None:
@@ -102,7 +102,7 @@ def test_clients_are_told_of_no_other_epoch() -> None:
     trace.mints(1)
     trace.view(2)
     assert trace.result("M3").violations[0].sentence == (
-        "broker-1 gave consumer-1 metadata epoch 2, which no controller has minted"
+        "broker-1 gave consumer-1 metadata epoch 2, but no controller has minted it"
     )
 
 
@@ -165,7 +165,7 @@ def test_a_consumer_that_does_not_wait(how: str) -> None:
         event = trace.emit(CLIENT, ErrorSeen(TP, "Fetch", 12, 6, "broker-1"))
     (finding,) = trace.result("M6").violations
     assert finding.events == [by, event]
-    assert finding.sentence.endswith("committed with metadata epoch 7, while its own metadata had 5")
+    assert finding.sentence.endswith("committed with metadata epoch 7 while its own metadata had epoch 5")
 
 
 def test_what_else_ends_the_wait() -> None:
@@ -209,11 +209,11 @@ def test_an_application_that_does_not_wait() -> None:
     trace = Counted()
     trace.view(5)
     trace.seeks(10, 6)
-    assert trace.result("M7").violations[0].sentence.endswith("and its metadata has 5")
+    assert trace.result("M7").violations[0].sentence.endswith("but its metadata has epoch 5")
     trace = Counted()
     trace.view(6)
     trace.seeks(10, 6)
-    assert trace.result("M7").violations[0].sentence.endswith("and it has waited for -1 at most")
+    assert trace.result("M7").violations[0].sentence.endswith("but it has waited for no metadata epoch")
     trace = Counted()
     trace.view(7)
     by = trace.polled(CLIENT, (9, "a"))

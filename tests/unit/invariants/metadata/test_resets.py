@@ -111,7 +111,7 @@ def test_a_member_begins_where_its_group_has_committed() -> None:
     trace.owns(ONE, TP)
     trace.moved(ONE, 0, "assign", -1)
     (finding,) = trace.result("M4").violations
-    assert finding.sentence.endswith("as auto.offset.reset says, though its group had committed 2")
+    assert finding.sentence.endswith("by auto.offset.reset, although its group had committed 2")
     trace = GroupTrace()
     trace.acks(2, 0)
     trace.owns(ONE, TP)

@@ -87,7 +87,8 @@ def test_a_reader_goes_back_to_where_it_is_told() -> None:
     ignored.req = ""
     reads_on(ignored, (3, "z"))
     assert ignored.result("M10").violations[0].sentence == (
-        "consumer-1 read on at 3 of orders-0 in leader epoch 1, in which the answer was that leader epoch 0 ends at 1"
+        "consumer-1 read on at 3 of orders-0 in leader epoch 1, but the leader had answered that leader epoch 0 ends "
+        "at 1"
     )
 
 
@@ -121,8 +122,8 @@ def test_a_reader_that_reads_on_past_what_it_has_not_seen() -> None:
     (finding,) = trace.result("M10").violations
     assert finding.events == [next(e.id for e in trace.events if e.node == READER), after], before
     assert finding.sentence == (
-        "consumer-1 came after c of leader epoch 0 at 2 of orders-0 and read on at 3 in leader epoch 1, whose log has "
-        "y of 1 there"
+        "consumer-1 read c of leader epoch 0 at 2 of orders-0 and then read on at 3 in leader epoch 1, although the "
+        "log of that epoch has y of leader epoch 1 there"
     )
     for reason in ("truncation", "reset", "seek"):
         told = elected("x", "y", "z")

@@ -173,8 +173,8 @@ def test_a_leader_elected_again_in_place_counts_what_its_followers_still_have(
     )
     if status == "violated":
         assert result.violations[0].sentence == (
-            "broker-1 (leader epoch 2) moved the high watermark of orders-0 to 2, by what broker-2 of its ISR had "
-            "fetched in an epoch before; its log ends at 1, and is not the leader's up to there"
+            "broker-1 (leader epoch 2) moved the high watermark of orders-0 to 2 by a fetch that broker-2 of its ISR "
+            "made in an older epoch; the log of that follower ends at 1, and is not the leader's log up to there"
         )
 
 
@@ -191,7 +191,7 @@ def test_a_role_begins_with_a_high_watermark_that_was_committed() -> None:
     assert trace.result("P10").status == "held"
     trace.append("broker-1", "c")
     trace.assume(1, 2, high_watermark=3)
-    told = "but up to there its log is not what leaders have committed (committed: 2)"
+    told = "but up to there its log is not the committed one (leaders committed up to 2)"
     assert [each.sentence for each in trace.result("P10").violations] == [
         f"broker-1 took up orders-0 in leader epoch 2 with high watermark 3, {told}"
     ]

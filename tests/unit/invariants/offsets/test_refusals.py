@@ -158,9 +158,7 @@ def test_a_consumer_that_is_refused_a_fetch() -> None:
         result = refused.trace.result("H9")
         assert result.violated == violated
         if violated:
-            assert result.violations[0].sentence == (
-                "consumer-1 looked for another position in orders-0 than 44 after it was refused"
-            )
+            assert result.violations[0].sentence == ("consumer-1 gave up its position 44 in orders-0 after a refusal")
 
 
 @pytest.mark.parametrize("reason", ["assign", "reset"])
@@ -177,15 +175,19 @@ def test_a_position_is_what_a_leader_told(reason: str) -> None:
     assert took(41, 41, 0).result("H9").status == "held"
     for error, name in ((78, "OFFSET_NOT_AVAILABLE"), (5, "LEADER_NOT_AVAILABLE"), (6, "NOT_LEADER_OR_FOLLOWER")):
         (finding,) = took(0, -1, error).result("H9").violations
-        assert finding.sentence.endswith(f"in orders-0, where broker-2 had refused with {name}")
+        assert finding.sentence.endswith(f"but broker-2 had refused with {name}")
     (finding,) = took(0, 41, 0).result("H9").violations
-    assert finding.sentence.endswith("in orders-0, where broker-2 had answered 41")
+    assert finding.sentence.endswith("but broker-2 had answered 41")
     sought = Refused("consumer-1", "consumer")
     sought.trace.moved("consumer-1", 5, "seek")
     assert sought.trace.result("H9").violated == 0
     nothing = Refused("consumer-1", "consumer")
     nothing.trace.moved("consumer-1", 5, reason)
-    assert nothing.trace.result("H9").violations[0].sentence.endswith("which no answer contained")
+    assert (
+        nothing.trace.result("H9")
+        .violations[0]
+        .sentence.endswith("to 5 (before: 0), but no answer contained that offset")
+    )
 
 
 def test_an_application_is_told_what_a_leader_told() -> None:
@@ -194,8 +196,8 @@ def test_an_application_is_told_what_a_leader_told() -> None:
     refused.answered(-1, 78)
     refused.trace.told(refused.client, refused.op, 0, 2, 0)
     assert refused.trace.result("H9").violations[0].sentence == (
-        "list-offsets-1 returned offset 0 of orders-0 to its application, "
-        "where broker-2 had refused with OFFSET_NOT_AVAILABLE"
+        "list-offsets-1 returned offset 0 of orders-0 to its application, but broker-2 had refused with "
+        "OFFSET_NOT_AVAILABLE"
     )
 
 

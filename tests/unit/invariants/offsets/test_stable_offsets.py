@@ -63,7 +63,7 @@ def test_a_request_without_the_isolation_level() -> None:
     (finding,) = trace.result("H7").violations
     assert finding.sentence == (
         "list-offsets-1, at read_committed, got 2 as the latest offset of orders-0 from broker-1 (leader epoch 0), "
-        "whose last stable offset was 0 meanwhile"
+        "but the last stable offset was 0 during the request"
     )
 
 
@@ -85,7 +85,7 @@ def test_an_answer_from_before_the_question() -> None:
     op = trace.invoke(CLIENT, isolation=1)
     trace.answers(0)
     trace.returns(op, 0)
-    assert trace.result("H7").violations[0].sentence.endswith("whose last stable offset was 3 meanwhile")
+    assert trace.result("H7").violations[0].sentence.endswith("but the last stable offset was 3 during the request")
 
 
 def test_a_leader_that_came_after_the_question() -> None:

@@ -61,8 +61,8 @@ def test_what_may_not_be_seen() -> None:
     assert answers(trace, 30, 1, 30, 0, replica_id=2).result("H4").status == "held"
     answers(trace, 30, 1, 30, 0)
     assert trace.result("H4").violations[0].sentence == (
-        "broker-1 answered ListOffsets for timestamp 30 of orders-0 with 1 (timestamp 30, leader epoch 0); of its log, "
-        "which ends at 3, of which 1 may be seen, it is nothing"
+        "broker-1 answered ListOffsets for timestamp 30 of orders-0 with 1 (timestamp 30, leader epoch 0); the right "
+        "answer is nothing: its log ends at 3, and clients may see the records below 1"
     )
 
 

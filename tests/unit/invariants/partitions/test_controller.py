@@ -37,11 +37,11 @@ def test_epochs_that_move_forward() -> None:
 def test_epochs_that_do_not() -> None:
     """Shows a partition epoch that stands still, a leader epoch that goes back, and a leader in its predecessor's."""
     for change, says in (
-        ({"leader": 1, "epoch": 1, "partition_epoch": 1}, "(elect): partition epoch 1 after 1"),
-        ({"leader": 1, "epoch": 0, "partition_epoch": 2}, "(elect): leader epoch 0 after 1"),
+        ({"leader": 1, "epoch": 1, "partition_epoch": 1}, "(elect): partition epoch 1 follows partition epoch 1"),
+        ({"leader": 1, "epoch": 0, "partition_epoch": 2}, "(elect): leader epoch 0 follows leader epoch 1"),
         (
             {"leader": 2, "epoch": 1, "partition_epoch": 2},
-            "(elect): broker-2 for broker-1, both in leader epoch 1",
+            "(elect): broker-2 replaces broker-1 within leader epoch 1",
         ),
     ):
         trace = active()
@@ -133,15 +133,15 @@ def test_an_isr_that_nobody_asked_for() -> None:
     nobody = active()
     nobody.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
     assert nobody.result("P8").violations[0].sentence == (
-        "the controller changed the ISR of orders-0 from [1, 2, 3] to [1, 2] on partition epoch 0 of leader epoch 0, "
-        "though nobody had proposed it"
+        "the controller changed the ISR of orders-0 from [1, 2, 3] to [1, 2] in partition epoch 0, leader epoch 0, "
+        "but no leader had proposed that"
     )
     stale = active()
     asked = stale.propose(1, (1,))
     stale.change(1, 0, (1, 2), "fence", partition_epoch=1)
     taken = stale.change(1, 0, (1,), "alter-isr", partition_epoch=2)
     (finding,) = stale.result("P8").violations
-    assert finding.sentence.endswith("though broker-1 had proposed it on partition epoch 0 of leader epoch 0")
+    assert finding.sentence.endswith("but broker-1 had proposed that for partition epoch 0 of leader epoch 0")
     assert finding.events == [asked, taken]
     other = active()
     other.propose(2, (1, 2))
@@ -158,7 +158,7 @@ def test_an_answer_to_another_proposal() -> None:
     told = late.propose(1, (1, 2), proposal=1, outcome="INVALID_UPDATE_VERSION")
     (finding,) = late.result("P8").violations
     assert finding.events == [waiting, told]
-    assert finding.sentence.endswith("while its outstanding one was proposal 2")
+    assert finding.sentence.endswith("while it waited for one to proposal 2")
     restarted = active()
     restarted.propose(1, (1, 2))
     restarted.up("broker-1")
@@ -166,11 +166,11 @@ def test_an_answer_to_another_proposal() -> None:
     assert restarted.result("P8").status == "violated"
     nothing = active()
     nothing.propose(1, (1, 2), outcome="accepted")
-    assert nothing.result("P8").violations[0].sentence.endswith("while its outstanding one was none")
+    assert nothing.result("P8").violations[0].sentence.endswith("while it waited for no answer")
     made_up = active()
     made_up.propose(1, (1, 2))
     made_up.propose(1, (1, 2), outcome="accepted")
-    assert made_up.result("P8").violations[0].sentence.endswith("was accepted; no controller made that change")
+    assert made_up.result("P8").violations[0].sentence.endswith("but no controller made that change")
 
 
 @pytest.mark.parametrize("outcome", ["INVALID_UPDATE_VERSION", "FENCED_LEADER_EPOCH", "NOT_CONTROLLER"])
@@ -187,8 +187,8 @@ def test_a_state_that_is_over(outcome: str) -> None:
         assert result.status == "held"
         return
     assert result.violations[0].sentence == (
-        "broker-1 proposed [1, 2] for the ISR of orders-0 on partition epoch 0 of leader epoch 0, of which it had been "
-        f"told {outcome}"
+        "broker-1 proposed the ISR [1, 2] of orders-0 for partition epoch 0, leader epoch 0, although an earlier "
+        f"proposal for these had been refused with {outcome}"
     )
     del trace.events[before:]
     trace.propose(1, (1, 2), proposal=2, partition_epoch=1)
@@ -215,17 +215,17 @@ def test_a_fenced_broker_in_charge() -> None:
     (finding,) = member.result("P9").violations
     assert (
         finding.sentence
-        == "broker-3 is in the ISR [1, 2, 3] of orders-0, and is fenced at offset 30 of the metadata log"
+        == "broker-3 is in the ISR [1, 2, 3] of orders-0, but is fenced at offset 30 of the metadata log"
     )
     assert finding.events == [changed, fenced]
     leader = active()
     leader.registered(1, fenced=True, offset=30)
-    assert leader.result("P9").violations[0].sentence.startswith("broker-1 leads orders-0 in leader epoch 0, and is")
+    assert leader.result("P9").violations[0].sentence.startswith("broker-1 leads orders-0 in leader epoch 0, but is")
     unknown = TraceBuilder()
     unknown.role("controller-1", 1, "leader", 101)
     unknown.change(1, 0, (1,))
     assert (
-        unknown.result("P9").violations[0].sentence.endswith("and is not registered at offset 10 of the metadata log")
+        unknown.result("P9").violations[0].sentence.endswith("but is not registered at offset 10 of the metadata log")
     )
 
 
@@ -248,7 +248,7 @@ def test_a_broker_epoch_that_was_replaced() -> None:
     trace.registered(3, epoch=20)
     trace.registered(3, epoch=7)
     assert trace.result("P9").violations[0].sentence == (
-        "the controller took up broker epoch 7 of broker-3 again after it had given it 20"
+        "the controller gave broker-3 broker epoch 7 after broker epoch 20: broker epochs must rise"
     )
 
 
@@ -263,8 +263,8 @@ def test_a_member_by_what_it_was_in_a_former_life() -> None:
         for finding in result.violations:
             assert finding.events == [anew, changed]
             assert finding.sentence == (
-                "the ISR [1, 2, 3] of orders-0 has broker-3 by what it was under broker epoch 7, and it is registered "
-                "under 20"
+                "the ISR [1, 2, 3] of orders-0 took in broker-3 under broker epoch 7, but that broker is registered "
+                "under broker epoch 20"
             )
 
 
@@ -317,7 +317,7 @@ def test_a_leader_from_elsewhere() -> None:
     assert (
         able.result("P21")
         .violations[0]
-        .sentence.endswith("from the eligible leader replicas, though [1, 3] of the ISR could lead")
+        .sentence.endswith("from the eligible leader replicas, although [1, 3] of the ISR could lead")
     )
     dead = active()
     dead.registered(2, fenced=True)
@@ -351,7 +351,7 @@ def test_unclean_elections_need_leave() -> None:
     assert (
         late.result("P21")
         .violations[0]
-        .sentence.endswith("uncleanly, from outside the ISR [1], though unclean.leader.election.enable is false")
+        .sentence.endswith("uncleanly, from outside the ISR [1], although unclean.leader.election.enable is false")
     )
 
 
@@ -378,7 +378,7 @@ def test_the_last_known_leader_needs_no_leave(
     trace.change(1, 2, (1,), "unclean", partition_epoch=2)
     assert (trace.result("P21").status, trace.result("P21").tested) == (status, 1)
     if elr:
-        assert trace.result("P21").violations[0].sentence.endswith("the last known leader, though [2] is eligible")
+        assert trace.result("P21").violations[0].sentence.endswith("the last known leader, although [2] is eligible")
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,10 @@ def test_the_last_known_leader_when_the_eligible_one_is_eligible_no_more(
 
 def test_an_unclean_leader_is_alone_and_alive() -> None:
     """Shows that others may not be in the ISR with it, and that it must not be fenced."""
-    for isr, fenced, says in (((3, 1), False, "uncleanly, with the ISR [3, 1]"), ((3,), True, "which is fenced")):
+    for isr, fenced, says in (
+        ((3, 1), False, "uncleanly, but with the ISR [3, 1], not the leader alone"),
+        ((3,), True, "which is fenced"),
+    ):
         trace = active(config={"unclean.leader.election.enable": True})
         trace.registered(3, fenced=fenced)
         trace.change(3, 1, isr, "unclean")

@@ -108,7 +108,7 @@ def test_what_nobody_asked_for_is_not_deleted() -> None:
     trace.asks(5)
     trace.starts(LEADER, 7, "delete-records")
     trace.deletes(7, 7)
-    assert trace.sentences == ["broker-1 deleted the records of orders-0 up to 7, but no operator asked for that"]
+    assert trace.sentences == ["broker-1 deleted the records of orders-0 up to 7, but no operator had requested that"]
     trace = Deleting()
     trace.asks(-1)
     trace.starts(LEADER, 7, "delete-records")
@@ -121,7 +121,7 @@ def test_what_nobody_asked_for_is_not_deleted() -> None:
 @pytest.mark.parametrize(
     ("offset", "start", "says"),
     [
-        (6, 6, "deleted the records of orders-0 up to 6, but was asked for 5"),
+        (6, 6, "deleted the records of orders-0 up to 6, but the request was up to 5"),
         (5, 6, "deleted the records of orders-0 up to 5, but its log starts at 6"),
         (5, 0, "deleted the records of orders-0 up to 5, but its log starts at 0"),
     ],
@@ -175,7 +175,7 @@ def test_a_low_watermark_below_what_was_asked_for() -> None:
     trace = Deleting()
     trace.asks(5)
     trace.told(4)
-    assert trace.sentences == ["admin-1 got low watermark 4 of orders-0, but had asked for 5"]
+    assert trace.sentences == ["admin-1 got low watermark 4 of orders-0, but its request was to delete up to 5"]
 
 
 def test_a_replica_that_was_restarted_since() -> None:
@@ -234,9 +234,7 @@ def test_a_log_start_that_was_due_in_the_checkpoint() -> None:
     """Shows that one interval after it moved, and with two seconds to spare, it must be on the disk; and when the
     process has ended in good order."""
     trace = restarted(4 * SECOND)
-    assert trace.sentences == [
-        "after a restart broker-2 has log start 0 of orders-0, but 5 had to be in its checkpoint"
-    ]
+    assert trace.sentences == ["after a restart broker-2 has log start 0 of orders-0, but its checkpoint had 5"]
     assert restarted(4 * SECOND, 5).p28.tested == restarted(2 * SECOND).p28.tested + 1
     assert [restarted(us, start).p28.status for us, start in ((4 * SECOND, 5), (2 * SECOND, 0))] == ["held", "held"]
     assert restarted(1000, mode="clean").p28.status == "violated"
@@ -296,7 +294,7 @@ def test_a_follower_adopts_its_leaders_log_start() -> None:
     assert trace.p28.tested == before
     event = follows(trace, 9)
     (finding,) = trace.p28.violations
-    assert finding.sentence == ("broker-2 has log start 0 of orders-0, but its leader's answers had log start 5")
+    assert finding.sentence == ("broker-2 has log start 0 of orders-0, but its leader had answered with log start 5")
     assert event in finding.events
 
 

@@ -41,10 +41,10 @@ def test_who_leaves_a_small_isr_is_eligible_until_it_has_grown() -> None:
     ("isr", "how", "says"),
     [
         ((1, 2), {"elr": [2]}, "[2] are in both"),
-        ((1, 3), {"elr": [2]}, "the ISR is as large as it must be (2), so nobody else is eligible"),
-        ((1,), {"elr": [2], "last_known_elr": [1]}, "broker-1 leads, so the last known leader is over"),
+        ((1, 3), {"elr": [2]}, "the ISR has min.insync.replicas (2) members, so no other replica may be eligible"),
+        ((1,), {"elr": [2], "last_known_elr": [1]}, "broker-1 leads, so no last known leader may be recorded"),
         ((1,), {"elr": [2, 3]}, "[3] were neither in the ISR nor eligible"),
-        ((1,), {}, "[2] left an ISR that is too small, and are not eligible"),
+        ((1,), {}, "[2] left an ISR below min.insync.replicas, so they must be eligible"),
         ((1,), {"cause": "unclean-shutdown"}, ""),
         ((1,), {"cause": "unclean"}, ""),
     ],
@@ -62,7 +62,7 @@ def test_the_last_leader_is_remembered() -> None:
     """Shows an ISR that becomes empty without a word about who led."""
     trace = shrunk()
     trace.change(-1, 1, (), "fence", partition_epoch=3, min_isr=2, elr=[1, 2])
-    assert only(trace) == "the ISR is empty, and 1 is not remembered as the last leader"
+    assert only(trace) == "the ISR is empty, so broker-1 must be recorded as the last known leader"
 
 
 def test_whoever_may_have_lost_its_log_is_eligible_for_nothing() -> None:
@@ -70,8 +70,8 @@ def test_whoever_may_have_lost_its_log_is_eligible_for_nothing() -> None:
     trace = shrunk()
     trace.emit("controller-1", BrokerReg(2, 9, "broker-2/1", True, False, True, 40))
     assert trace.result("P20").violations[0].sentence == (
-        "broker-2 was registered after an unclean shutdown, and orders-0 has the ISR [1], "
-        "the eligible leader replicas [2]"
+        "broker-2 was registered after an unclean shutdown, but orders-0 still has the ISR [1], the eligible leader "
+        "replicas [2]"
     )
 
 
@@ -80,4 +80,4 @@ def test_without_the_feature_there_are_none() -> None:
     trace = active(features={ELR: "0"})
     trace.change(1, 0, (1,), "alter-isr", partition_epoch=1, min_isr=2)
     assert trace.result("P20").status == "vacuous"
-    assert only(shrunk("0")) == "there are no eligible leader replicas in this cluster"
+    assert only(shrunk("0")) == "this cluster has eligible leader replicas off"

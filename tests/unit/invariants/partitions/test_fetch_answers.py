@@ -29,10 +29,10 @@ def told(
         (told(7, E.NOT_LEADER_OR_FOLLOWER, leads=False), ""),
         (told(7, E.NOT_LEADER_OR_FOLLOWER), "NOT_LEADER_OR_FOLLOWER, although it led leader epoch 3"),
         (told(7, E.FENCED_LEADER_EPOCH, asked=2), ""),
-        (told(7, E.FENCED_LEADER_EPOCH), "although it was asked in leader epoch 3 and knew 3"),
-        (told(7, E.FENCED_LEADER_EPOCH, asked=4), "although it was asked in leader epoch 4 and knew 3"),
+        (told(7, E.FENCED_LEADER_EPOCH), "although the request named leader epoch 3 and the broker knew 3"),
+        (told(7, E.FENCED_LEADER_EPOCH, asked=4), "although the request named leader epoch 4 and the broker knew 3"),
         (told(7, E.UNKNOWN_LEADER_EPOCH, asked=4), ""),
-        (told(7, E.UNKNOWN_LEADER_EPOCH, asked=2), "although it was asked in leader epoch 2 and knew 3"),
+        (told(7, E.UNKNOWN_LEADER_EPOCH, asked=2), "although the request named leader epoch 2 and the broker knew 3"),
         (told(7, E.UNKNOWN_TOPIC_ID), ""),
     ],
 )
@@ -79,11 +79,12 @@ def test_what_was_there_is_not_waited_for() -> None:
     follower = trace.emit("broker-1", FetchTold(TP, 2, 8, *fields))
     first, second = trace.result("P26").violations
     assert first.sentence == (
-        "broker-1 let the Fetch of a consumer at 5 of orders-0 wait until its time was over, though its high watermark "
-        "was 9"
+        "broker-1 let the Fetch of a consumer at 5 of orders-0 wait for its whole max wait time, although its high "
+        "watermark was 9"
     )
     assert second.sentence == (
-        "broker-1 let the Fetch of broker-2 at 8 of orders-0 wait until its time was over, though its log ended at 9"
+        "broker-1 let the Fetch of broker-2 at 8 of orders-0 wait for its whole max wait time, although its log ended "
+        "at 9"
     )
     assert (first.events, second.events) == ([moved, consumer], [grown, follower])
     refused = TraceBuilder()
@@ -91,7 +92,7 @@ def test_what_was_there_is_not_waited_for() -> None:
     assert (
         refused.result("P26")
         .violations[0]
-        .sentence.endswith("wait until its time was over, and then answered it FENCED_LEADER_EPOCH")
+        .sentence.endswith("wait for its whole max wait time, and then answered with FENCED_LEADER_EPOCH")
     )
 
 

@@ -28,7 +28,8 @@ def test_a_member_that_lacks_what_is_committed() -> None:
     commit = trace.high_watermark("broker-1", 2)
     (finding,) = trace.result("P5").violations
     assert finding.sentence == (
-        "broker-1 committed orders-0 up to 2 in leader epoch 0, while broker-2, which may be elected, has it up to 1"
+        "broker-1 committed orders-0 up to 2 in leader epoch 0, but broker-2, which may be elected, has the records "
+        "only up to 1"
     )
     assert finding.events == [changed, commit]
 
@@ -44,8 +45,8 @@ def test_a_member_that_joins_too_early() -> None:
         trace.change(1, 0, cause="alter-isr", partition_epoch=2, **how)  # type: ignore[arg-type]  # a table
         (finding,) = trace.result("P5").violations
         assert finding.sentence == (
-            "broker-2 may be elected for orders-0 from partition epoch 2 on, and has the committed records up to 1, "
-            "not to 2"
+            "broker-2 may be elected for orders-0 from partition epoch 2 on, but it has the committed records only up "
+            "to 1, not up to 2"
         )
 
 
@@ -144,8 +145,8 @@ def test_a_member_that_comes_back_without_its_tail() -> None:
         assert result.violated == violated
         for finding in result.violations:
             assert finding.sentence == (
-                "broker-2 came back to orders-0 and may be elected, but of the committed records, up to 2, it has "
-                "only those below 1"
+                "broker-2 came back to orders-0 and may be elected, but it has the committed records only up to 1, "
+                "not up to 2"
             )
             assert finding.events == [changed, back]
 
@@ -216,7 +217,7 @@ def test_the_high_watermark_waits_for_all_who_may_be_elected() -> None:
     commit = trace.high_watermark("broker-1", 2, counted=(1, 2))
     (finding,) = trace.result("P6").violations
     assert finding.sentence == (
-        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 2 counting [1, 2], without broker-3, which "
+        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 2 counting [1, 2], but not broker-3, which "
         "may be elected"
     )
     assert finding.events[-1] == commit

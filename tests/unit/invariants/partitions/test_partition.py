@@ -31,7 +31,7 @@ def test_a_leader_epoch_is_given_twice() -> None:
     result = trace.result("P1")
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "the controller of quorum epoch 1 gave leader epoch 4 of orders-0 to broker-2 after it had given it to broker-1"
+        "the controller of quorum epoch 1 gave leader epoch 4 of orders-0 to broker-2, but broker-1 already had it"
     )
 
 
@@ -44,7 +44,7 @@ def test_a_lost_change_counts_for_nothing() -> None:
     assert trace.result("P1").status == "held"
     trace.assume(1, 4)
     assert trace.result("P1").violations[0].sentence == (
-        "broker-1 took up the leadership of orders-0 in leader epoch 4, in which broker-2 led it"
+        "broker-1 took up the leadership of orders-0 in leader epoch 4, in which broker-2 led the partition"
     )
 
 
@@ -52,7 +52,9 @@ def test_a_leader_that_nobody_named() -> None:
     """Shows that a broker that leads without the controller's word, or against it, violates P1."""
     trace = TraceBuilder()
     trace.assume(3, 4)
-    assert trace.result("P1").violations[0].sentence.endswith("in leader epoch 4, which no controller gave")
+    assert (
+        trace.result("P1").violations[0].sentence.endswith("in leader epoch 4, which the controller gave to no broker")
+    )
     other = TraceBuilder()
     other.change(2, 4)
     other.assume(3, 4)
@@ -88,7 +90,8 @@ def test_logs_that_differ_below_a_batch() -> None:
     result = trace.result("P3")
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "broker-2 and broker-1 hold offset 1 of orders-0 in leader epoch 2, and differ at or below it"
+        "broker-2 and broker-1 hold offset 1 of orders-0 in leader epoch 2, but their logs differ at or below that "
+        "offset"
     )
 
 
@@ -130,7 +133,7 @@ def test_a_follower_below_the_start_of_the_epoch() -> None:
     assert result.violations[0].events == [fetch, proposal]
     assert result.violations[0].sentence == (
         "broker-2 (leader epoch 5) proposed broker-3 for the ISR of orders-0, which had fetched up to 1,250 in this "
-        "epoch: below its high watermark 1,204 or the epoch's start 1,310"
+        "epoch; it had to reach the high watermark 1,204 and the epoch's start 1,310"
     )
 
 
@@ -141,7 +144,7 @@ def test_a_fetch_of_an_older_epoch_earns_nothing() -> None:
     trace.fetched(2, 3, 1310, epoch=4)
     trace.change(2, 5, isr=(2,))
     trace.propose(2, [2, 3], 5, 5, hw=1204, start=1310)
-    assert "which had fetched up to nothing" in trace.result("P7").violations[0].sentence
+    assert "which had not fetched" in trace.result("P7").violations[0].sentence
 
 
 def test_a_fetch_under_another_broker_epoch() -> None:
@@ -174,7 +177,8 @@ def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
         if result.violations:
             assert result.violations[0].events[1] == proposal
             assert result.violations[0].sentence.endswith(
-                "had applied the metadata log up to 20, where offset 18 says that it is fenced or shuts down"
+                "although offset 18 of the metadata log, which it had applied up to 20, fences that broker or begins "
+                "its shutdown"
             )
 
 
@@ -193,7 +197,7 @@ def test_where_the_epoch_starts_the_log_tells() -> None:
         trace.propose(2, [2, 3], 6, 6, hw=1204, start=1204)
         assert trace.result("P7").status == status
         if status == "violated":
-            assert trace.result("P7").violations[0].sentence.endswith("or the epoch's start 1,310")
+            assert trace.result("P7").violations[0].sentence.endswith("and the epoch's start 1,310")
 
 
 @pytest.mark.parametrize(("again", "status"), [(1, "held"), (2, "violated")])
@@ -336,7 +340,7 @@ def test_what_a_leader_must_not_append() -> None:
     trace = leading()
     trace.reply(1, "Produce", msgspec.structs.replace(told(1), appended_isr=1, append_min_isr=2), acks=-1)
     assert trace.result("P17").violations[0].sentence == (
-        "broker-1 appended what client sent for orders-0 with acks=all while its ISR had 1 members, below "
+        "broker-1 appended a batch that client sent for orders-0 with acks=all while the ISR had 1 members, below "
         "min.insync.replicas 2"
     )
 
@@ -417,8 +421,8 @@ def test_who_answers_about_offsets_and_epochs() -> None:
     assert (right.result("P16").status, right.result("P16").tested) == ("held", 5)
     for answer, api in ((listed, "ListOffsets"), (told, "OffsetForLeaderEpoch")):
         for asked, leader, said in (
-            (2, 1, "in leader epoch 3, although asked in leader epoch 2"),
-            (4, 1, "in leader epoch 3, although asked in leader epoch 4"),
+            (2, 1, "in leader epoch 3, although the request named leader epoch 2"),
+            (4, 1, "in leader epoch 3, although the request named leader epoch 4"),
             (3, 2, "in leader epoch 3, which it did not lead"),
             (-1, 2, "in leader epoch 3, which it did not lead"),
         ):
@@ -478,6 +482,6 @@ def test_a_fetch_of_a_process_that_is_gone() -> None:
         assert result.status == status
         if status == "violated":
             assert result.violations[0].sentence == (
-                "broker-1 (leader epoch 5) counted a fetch of broker-2 at 1,310 of orders-0 under broker epoch 7, "
-                "and had heard of its broker epoch 20"
+                "broker-1 (leader epoch 5) counted a fetch of broker-2 at 1,310 of orders-0 under broker epoch 7, but "
+                "knew its broker epoch 20"
             )

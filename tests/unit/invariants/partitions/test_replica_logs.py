@@ -69,7 +69,7 @@ def test_holes_and_epochs_out_of_order() -> None:
     assert (
         early.result("P14")
         .violations[0]
-        .sentence.endswith("of leader epoch 1 from 1 on, while broker-2 took that epoch up at 2")
+        .sentence.endswith("of leader epoch 1 at 1, but broker-2 began that epoch at log end 2")
     )
 
 
@@ -119,7 +119,7 @@ def test_others_do_not() -> None:
     follower.assume(1, 1, leader=2)
     follower.append("broker-1", "b")
     assert follower.result("P15").violations[0].sentence == (
-        "broker-1 appended offset 1 to orders-0 as leader of epoch 0, which broker-1 took up and it no longer led"
+        "broker-1 appended offset 1 to orders-0 as leader of epoch 0, which broker-1 took up, but it no longer led"
     )
     theirs = led("a")
     theirs.lead(2, 1)

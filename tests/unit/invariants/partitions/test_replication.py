@@ -41,8 +41,8 @@ def test_a_leader_that_lacks_a_committed_record() -> None:
     result = trace.result("P4")
     assert result.violations[0].events == [commit, elected]
     assert result.violations[0].sentence == (
-        "broker-3 leads orders-0 in leader epoch 1 from log end 1 and lacks what broker-1 committed up to 2 in leader "
-        "epoch 0"
+        "broker-3 leads orders-0 in leader epoch 1 from log end 1, but lacks records that broker-1 committed, up to "
+        "2, in leader epoch 0"
     )
 
 
@@ -108,8 +108,8 @@ def test_what_an_unclean_leader_brings_back_is_committed_again() -> None:
     trace.change(2, 2, [2], "unclean")
     trace.assume(2, 2, high_watermark=1)
     assert trace.result("P4").excuses[-1].sentence == (
-        "broker-2 leads orders-0 in leader epoch 2 from log end 1, after an unclean election; "
-        "it has the committed records below 0 only; those that it knew as committed, below 1, are committed again"
+        "broker-2 leads orders-0 in leader epoch 2 from log end 1, after an unclean election; it has the committed "
+        "records only up to 0; those that it knew as committed, up to 1, are committed again"
     )
 
 
@@ -133,8 +133,8 @@ def test_a_high_watermark_ahead_of_the_isr() -> None:
     result = trace.result("P10")
     assert result.violations[0].events == [event]
     assert result.violations[0].sentence == (
-        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 2, though broker-2 of its ISR had fetched "
-        "up to 1 only"
+        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 2, but broker-2 of its ISR had fetched "
+        "only up to 1"
     )
 
 
@@ -144,7 +144,7 @@ def test_a_follower_that_fell_back_counts_where_it_is() -> None:
     trace.replicate("b")
     trace.fetched(1, 3, 0)
     trace.high_watermark("broker-1", 2)
-    assert trace.result("P10").violations[0].sentence.endswith("though broker-3 of its ISR had fetched up to 0 only")
+    assert trace.result("P10").violations[0].sentence.endswith("but broker-3 of its ISR had fetched only up to 0")
 
 
 def test_a_controller_that_was_replaced_says_nothing_of_the_isr() -> None:
@@ -193,7 +193,7 @@ def test_a_follower_exposes_what_nobody_committed() -> None:
     trace.append("broker-2", "x", role="follower")
     trace.high_watermark("broker-2", 2, role="follower")
     assert trace.result("P10").violations[0].sentence == (
-        "broker-2 set its high watermark of orders-0 to 2, but its log is as committed only up to 1 "
+        "broker-2 set its high watermark of orders-0 to 2, but its log agrees with the committed one only up to 1 "
         "(leaders committed up to 1)"
     )
 
@@ -253,7 +253,9 @@ def test_a_truncation_takes_the_high_watermark_along() -> None:
     then = kept.assume(2, 1, leader=3)
     (finding,) = kept.result("P10").violations
     assert finding.events == [cut, then]
-    assert finding.sentence == "broker-2 truncated orders-0 below its high watermark, and did not lower it"
+    assert (
+        finding.sentence == "broker-2 truncated orders-0 below its high watermark, but did not lower the high watermark"
+    )
     killed = committed("a", "b")
     killed.high_watermark("broker-2", 2, role="follower")
     killed.truncate("broker-2", 1)

@@ -61,8 +61,8 @@ def test_what_is_said() -> None:
     registered(trace, 1, fenced=True)
     said = trace.result("P27").violations[0].sentence
     assert said == (
-        "controller-1 registered broker-1/1 in place of broker-1/0, broker-1, 1001 ms after it had heard of it; "
-        "the session timeout is 9000 ms"
+        "controller-1 registered broker-1/1 in place of broker-1/0 1001 ms after the last heartbeat; the session "
+        "timeout is 9000 ms"
     )
 
 

@@ -41,8 +41,8 @@ def test_a_truncation_that_goes_too_far() -> None:
     (finding,) = trace.result("P12").violations
     assert finding.events[-1] == cut
     assert finding.sentence == (
-        "broker-1 truncated orders-0 from 3 to 1 (diverge) under leader epoch 1, although it shared everything up to 2 "
-        "with broker-2"
+        "broker-1 truncated orders-0 from 3 to 1 (diverge) under leader epoch 1, although its log agreed with that of "
+        "broker-2 up to 2"
     )
 
 
@@ -57,7 +57,11 @@ def test_a_truncation_below_where_the_leader_has_records(to: int, violated: bool
     trace.lead(3, 2)
     trace.assume(1, 2, leader=3)
     trace.truncate("broker-1", to, epoch=2)
-    found = [each for each in trace.result("P12").violations if "although it shared" in each.sentence]
+    found = [
+        each
+        for each in trace.result("P12").violations
+        if "although its log agreed with that of broker-3" in each.sentence
+    ]
     assert bool(found) == violated
 
 
@@ -66,8 +70,8 @@ def test_an_append_off_the_lineage() -> None:
     trace = diverged()
     trace.append("broker-1", "z", epoch=1, role="follower")
     assert trace.result("P12").violations[0].sentence == (
-        "broker-1 appended offset 3 of orders-0 under leader epoch 1 to a log that ends at 3 with epoch 0, where that "
-        "of broker-2 differs"
+        "broker-1 appended offset 3 of orders-0 under leader epoch 1 to a log that ends at 3 with epoch 0 and differs "
+        "there from the log of broker-2"
     )
 
 
@@ -90,7 +94,7 @@ def test_the_answer_to_a_fetch_of_another_leader_epoch() -> None:
         for finding in result.violations[:1]:
             assert finding.events == [fetch, took]
             assert finding.sentence == (
-                "broker-3 acted under leader epoch 1 of orders-0 on what broker-2 answered to its fetch of leader "
+                "broker-3 acted under leader epoch 1 of orders-0 on the answer of broker-2 to its fetch of leader "
                 "epoch 0"
             )
 
@@ -101,7 +105,7 @@ def test_no_reason_allows_a_cut_below_what_both_share(reason: str) -> None:
     up there is nothing to compare with."""
     trace = diverged()
     trace.truncate("broker-1", 0, reason=reason)
-    assert "although it shared everything up to 2" in trace.result("P12").violations[0].sentence
+    assert "although its log agreed with that of broker-2 up to 2" in trace.result("P12").violations[0].sentence
     unknown = diverged()
     unknown.truncate("broker-1", 0, reason=reason, epoch=9)
     assert unknown.result("P12").status == "vacuous" or unknown.result("P12").violated == 0

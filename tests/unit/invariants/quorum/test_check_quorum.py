@@ -196,8 +196,8 @@ def test_a_leader_is_disturbed() -> None:
     result = trace.result("L2")
     assert (result.violated, result.violations[0].events) == (1, [leads, raised])
     assert result.violations[0].sentence == (
-        "controller-3 became candidate in epoch 5 while controller-1, leader of epoch 1, was followed by a majority of "
-        "the voters and no fault was in force"
+        "controller-3 became candidate in epoch 5 while controller-1, leader of epoch 1, had a majority of the voters "
+        "as followers and no fault was active"
     )
 
 

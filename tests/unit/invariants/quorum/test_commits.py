@@ -44,8 +44,8 @@ def test_committed_is_on_a_majority_of_disks() -> None:
     assert (found.events, found.sentence) == (
         [trace.events[-1].id],
         (
-            "controller-1, leader of epoch 1, moved its high watermark to 1, which controller-1 had on disk, out of 3 "
-            "voters"
+            "controller-1, leader of epoch 1, moved its high watermark to 1; of the 3 voters, controller-1 had the "
+            "log on disk up to there"
         ),
     )
 
@@ -85,11 +85,11 @@ def test_whoever_is_counted_has_it() -> None:
     epoch, whatever a majority of disks has; a voter that is new may have fetched before it was one."""
     for flushed, fetched, epoch, new_voters, says in (
         (1, 1, 1, False, ""),
-        (0, 1, 1, False, "counting itself, which had the log on its disk up to 0"),
-        (1, 0, 1, False, "counting controller-2, which had fetched up to 0 in its epoch"),
-        (1, 1, 2, False, "counting controller-2, which had not fetched in its epoch"),
+        (0, 1, 1, False, "counting itself, but its disk had the log only up to 0"),
+        (1, 0, 1, False, "counting controller-2, which had fetched only up to 0 in this epoch"),
+        (1, 1, 2, False, "counting controller-2, which had not fetched in this epoch"),
         (1, 1, 2, True, ""),
-        (1, 0, 1, True, "counting controller-2, which had fetched up to 0 in its epoch"),
+        (1, 0, 1, True, "counting controller-2, which had fetched only up to 0 in this epoch"),
     ):
         trace = TraceBuilder()
         trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
@@ -151,7 +151,7 @@ def test_a_disk_has_no_more_than_the_log() -> None:
     trace.truncate(FOLLOWER, 1, METADATA_PARTITION)
     trace.flush(FOLLOWER, 2)
     assert trace.result("Q7").violations[0].sentence == (
-        "controller-2 has the metadata log on its disk up to 2, and it ends at 1"
+        "controller-2 has the metadata log on its disk up to 2, but its log ends at 1"
     )
     trace.append(FOLLOWER, "c", epoch=2, tp=METADATA_PARTITION, role="follower")
     mirror = LogMirror(tp=METADATA_PARTITION)
@@ -199,7 +199,13 @@ def test_a_snapshot_is_a_new_beginning() -> None:
     assert trace.result("Q11").status == "violated"
 
 
-@pytest.mark.parametrize(("start", "end", "says"), [(1, 2, "from 1 on after"), (0, 3, "up to 3, with a high")])
+@pytest.mark.parametrize(
+    ("start", "end", "says"),
+    [
+        (1, 2, "from 1 on to its state machine, but the next offset was"),
+        (0, 3, "up to 3 to its state machine, but its high"),
+    ],
+)
 def test_a_hole_and_too_much(start: int, end: int, says: str) -> None:
     """Shows that a hole, and what is above the member's high watermark, violate Q11."""
     trace = handed_out()
@@ -220,13 +226,12 @@ def test_other_entries() -> None:
     trace = handed_out()
     trace.apply(FOLLOWER, 0, 2, ph=99)
     assert trace.result("Q11").violations[0].sentence == (
-        "controller-2 was handed the metadata log up to 2, and below that it is not the one that controller-1 was "
-        "handed"
+        "controller-2 applied the metadata log up to 2; it differs from the log that controller-1 applied"
     )
     alone = TraceBuilder()
     committed(alone, 1)
     alone.apply(LEADER, 0, 1, ph=99)
-    assert alone.result("Q11").violations[0].sentence.endswith("it is not the one that was committed")
+    assert alone.result("Q11").violations[0].sentence.endswith("it differs from the log that was committed")
 
 
 # ---- Q18 -------------------------------------------------------------------------------------------------------
@@ -353,8 +358,8 @@ def test_accepted_too_early() -> None:
     assert (found.events, found.sentence) == (
         [change, told],
         (
-            "broker-1 was informed that its ISR [1, 2] of orders-0 was accepted, at offset 0 of the metadata log in "
-            "epoch 1, which no leader had committed"
+            "the controller accepted the ISR [1, 2] that broker-1 proposed for orders-0, at offset 0 of the metadata "
+            "log in epoch 1, but no leader had committed that record"
         ),
     )
 
@@ -388,7 +393,7 @@ def test_what_an_operator_is_told() -> None:
     for call in ("alter-config", "elect-leaders"):
         trace = TraceBuilder()
         configured(trace, call)
-        assert f"admin-1 was informed that {call} of" in trace.result("Q19").violations[0].sentence
+        assert f"the controller answered admin-1 that {call} of" in trace.result("Q19").violations[0].sentence
     for how in ({"error": "NOT_CONTROLLER"}, {"outcome": "unknown"}):
         failed = TraceBuilder()
         configured(failed, **how)
@@ -439,8 +444,8 @@ def test_a_change_of_the_voters_is_confirmed() -> None:
     assert (found.events, found.sentence) == (
         events,
         (
-            "admin-1 was informed that add-voter of controller-4 was done, at offset 0 of the metadata log in epoch 1, "
-            "which no leader had committed"
+            "the controller answered admin-1 that add-voter of controller-4 is done, at offset 0 of the metadata log "
+            "in epoch 1, but no leader had committed that record"
         ),
     )
     lost = TraceBuilder()
@@ -460,7 +465,10 @@ def test_a_change_of_the_voters_that_nobody_wrote() -> None:
     found = trace.result("Q19").violations[0]
     assert (found.events, found.sentence) == (
         [told],
-        "admin-1 was informed that remove-voter of controller-4 was done, and no leader had written that",
+        (
+            "the controller answered admin-1 that remove-voter of controller-4 is done, but no leader had written such "
+            "a record"
+        ),
     )
 
 

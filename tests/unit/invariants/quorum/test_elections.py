@@ -40,8 +40,8 @@ def test_too_few_votes() -> None:
     result = trace.result("Q5")
     assert result.violations[0].events == [own, leads]
     assert result.violations[0].sentence == (
-        "controller-1 leads epoch 2 with the votes of controller-1, out of the 3 voters controller-1, controller-2, "
-        "controller-3"
+        "controller-1 leads epoch 2 with the votes of controller-1; that is no majority of the 3 voters controller-1, "
+        "controller-2, controller-3"
     )
 
 
@@ -49,7 +49,7 @@ def test_no_votes_and_no_known_voters() -> None:
     """Shows that a leader without any vote is told of as such, and that a trace that names no voters tests nothing."""
     trace = TraceBuilder()
     trace.role(LEADER, 1, "leader", 101)
-    assert "with the votes of nobody, out of" in trace.result("Q5").violations[0].sentence
+    assert "with the votes of no voter; that is no majority of" in trace.result("Q5").violations[0].sentence
     unknown = TraceBuilder(voters=[])
     unknown.role(LEADER, 1, "leader", 101)
     assert {unknown.result(each).status for each in ("Q5", "Q15")} == {"vacuous"}
@@ -76,8 +76,8 @@ def test_an_observer_stands() -> None:
     assert (found.events, found.sentence) == (
         [stands],
         (
-            "broker-1 became prospective in epoch 1 and is none of the voters controller-1, controller-2, controller-3 "
-            "in its log"
+            "broker-1 became prospective in epoch 1, but is none of the voters controller-1, controller-2, "
+            "controller-3 in its log"
         ),
     )
 
@@ -174,8 +174,8 @@ def test_a_leader_without_the_end() -> None:
     found = trace.result("Q10").violations[0]
     assert found.events[1] == leads
     assert found.sentence == (
-        "controller-2 leads __cluster_metadata-0 in leader epoch 2 from log end 1 and lacks what controller-1 "
-        "committed up to 2 in leader epoch 1"
+        "controller-2 leads __cluster_metadata-0 in leader epoch 2 from log end 1, but lacks records that "
+        "controller-1 committed, up to 2, in leader epoch 1"
     )
     late = TraceBuilder()
     late.role(LEADER, 1, "leader", 101)
@@ -267,19 +267,22 @@ def test_a_controller_out_of_office() -> None:
     found = trace.result("Q16").violations[0]
     assert (found.events, found.sentence) == (
         [ended, change],
-        "controller-1 changed a partition as leader of epoch 1, and does not lead",
+        "controller-1 changed a partition as leader of epoch 1, but it does not lead the quorum",
     )
     other = TraceBuilder()
     other.role(LEADER, 2, "leader", 101)
     other.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
     assert other.result("Q16").violations[0].sentence == (
-        "controller-1 appended to the metadata log as leader of epoch 1, and leads epoch 2"
+        "controller-1 appended to the metadata log as leader of epoch 1, but it leads epoch 2"
     )
     later = TraceBuilder()
     later.role(LEADER, 1, "leader", 101)
     later.up(LEADER, "controller")
     later.emit(LEADER, BrokerReg(1, 7, "i", False, False, False, 1))
-    assert later.result("Q16").violations[0].sentence == "controller-1 changed a registration, and does not lead"
+    assert (
+        later.result("Q16").violations[0].sentence
+        == "controller-1 changed a registration, but it does not lead the quorum"
+    )
 
 
 def test_a_removed_leader_goes_with_the_commit() -> None:

@@ -47,7 +47,7 @@ def test_two_leaders_of_an_epoch() -> None:
     assert result.status == "violated"
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "controller-2 knows 103 as the leader of quorum epoch 7, of which controller-1 knew 101 as the leader"
+        "the leader of quorum epoch 7 is 103 according to controller-2, and 101 according to controller-1"
     )
 
 
@@ -98,7 +98,7 @@ def test_a_vote_before_the_disk_has_it() -> None:
     other = TraceBuilder()
     other.persist(FOLLOWER, 7, voted=103)
     other.vote(FOLLOWER, 7, 101)
-    assert other.result("Q2").violations[0].sentence.endswith("while its disk has 103")
+    assert other.result("Q2").violations[0].sentence.endswith("while its disk has a vote for 103")
 
 
 def test_pre_votes_and_refusals_bind_nobody() -> None:
@@ -229,7 +229,8 @@ def test_a_leader_commits_an_older_epoch() -> None:
     result = trace.result("Q8")
     assert (result.status, result.violations[0].events) == ("violated", [event])
     assert result.violations[0].sentence == (
-        "controller-1, leader of epoch 2, moved its high watermark to 1, past an entry of epoch 1 and none of its own"
+        "controller-1, leader of epoch 2, moved its high watermark to 1, past an entry of epoch 1 but past no entry "
+        "of its own epoch"
     )
 
 
@@ -281,7 +282,7 @@ def test_a_high_watermark_that_goes_down() -> None:
 
 def test_a_new_leader_below_what_was_committed() -> None:
     """Shows that a later epoch's high watermark below an earlier epoch's violates Q9, in either order of events."""
-    sentence = "epoch 2 has a high watermark of 1 in the metadata log, below 2, to which epoch 1 had committed it"
+    sentence = "the high watermark of the metadata log is 1 in epoch 2, below 2, the high watermark of epoch 1"
     trace = TraceBuilder()
     committed(trace, 2)
     committed(trace, 1, node=FOLLOWER, epoch=2)
@@ -374,7 +375,7 @@ def test_a_vote_that_is_stored_was_given() -> None:
     found = trace.result("Q2").violations[0]
     assert (found.events, found.sentence) == (
         [stored, told],
-        "controller-2 stored a vote for 101 in epoch 7, and granted nobody a vote",
+        "controller-2 stored a vote for 101 in epoch 7, but it granted no vote in that epoch",
     )
     trace.events.pop()
     trace.up(FOLLOWER, "controller")
@@ -394,5 +395,5 @@ def test_a_vote_on_disk_stays_until_there_is_a_leader() -> None:
     found = trace.result("Q2").violations[0]
     assert (found.events, found.sentence) == (
         [stored, forgot],
-        "controller-2 forgot on its disk that it had voted for 101 in epoch 7, which has no leader that it knows of",
+        "the disk of controller-2 lost its vote for 101 in epoch 7 although it knows no leader of that epoch",
     )

@@ -78,7 +78,7 @@ def test_snapshots_of_what_is_committed() -> None:
 @pytest.mark.parametrize(
     ("end", "epoch", "more", "says"),
     [
-        (4, 2, {}, "made a snapshot up to 4 while the metadata log was committed up to 3"),
+        (4, 2, {}, "made a snapshot up to 4 while the metadata log was committed only up to 3"),
         (2, 1, {"ph": 9}, "made a snapshot up to 2 that differs from the committed entries up to there"),
         (2, 2, {}, "made a snapshot up to 2 as one of epoch 2, where the last record is of epoch 1"),
     ],
@@ -97,7 +97,7 @@ def test_another_state_for_the_same_log() -> None:
     other = trace.snap("broker-1", "create", 2, 1, digest=DIGEST + 1)
     events, sentence = trace.found()
     assert events == [first, other]
-    assert sentence.endswith("which stands for another state than that of controller-1 up to there")
+    assert sentence.endswith("which has another state than the snapshot of controller-1 up to the same offset")
 
 
 def test_other_records_for_the_same_state() -> None:
@@ -108,7 +108,7 @@ def test_other_records_for_the_same_state() -> None:
     other = trace.snap("broker-1", "create", 2, 1, state=8)
     events, sentence = trace.found()
     assert events == [first, other]
-    assert sentence.endswith("in which there are other records than in that of controller-1 up to there")
+    assert sentence.endswith("in the snapshot of controller-1 up to the same offset")
 
 
 def test_an_active_leader_keeps_its_state() -> None:
@@ -129,7 +129,7 @@ def test_a_log_begins_where_a_snapshot_ends() -> None:
     trace = Quorum()
     trace.snap(LEADER, "create", 3, 2)
     started = trace.start(FOLLOWER, 3, 2)
-    assert trace.found() == ([started], "controller-2 began its log at 3, where no snapshot of it ends")
+    assert trace.found() == ([started], "controller-2 began its log at 3, but it has no snapshot that ends there")
     trace = Quorum()
     trace.snap(LEADER, "create", 3, 2)
     started = trace.start(LEADER, 3, 2)
@@ -153,7 +153,7 @@ def test_a_process_that_died_before_it_could_tell() -> None:
     trace.up(FOLLOWER, "controller", wiped=True)
     trace.role(FOLLOWER, 2, "follower", 101)
     trace.start(FOLLOWER, 3, 2, "snapshot")
-    assert "where no snapshot of it ends" in trace.found()[1]
+    assert "but it has no snapshot that ends there" in trace.found()[1]
     wrong = Quorum()
     wrong.start(FOLLOWER, 3, 2, "snapshot", ph=9)
     assert wrong.found()[1] == "controller-2 began its log at 3 that differs from the committed entries up to there"

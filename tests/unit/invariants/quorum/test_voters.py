@@ -74,7 +74,10 @@ def test_two_voters_at_once(after: dict[str, str], says: str) -> None:
     copied = trace.voters(FOLLOWER, after, 2, "fetch", 0)
     assert trace.found() == (
         [before, copied],
-        f"controller-2 copied a voter set at 2 that differs from the one before it by {says}",
+        (
+            f"controller-2 copied a voter set at 2 that differs from the voter set before it by {says}; "
+            "a change may be of one voter only"
+        ),
     )
     trace = Quorum()
     trace.commit(2, 101, 102)
@@ -96,7 +99,9 @@ def test_what_a_directory_was_formatted_with() -> None:
     assert (result.status, result.tested) == ("held", 1)
     trace = Quorum(-1)
     trace.voters(LEADER, FOUR, 1, "append", 0)
-    assert trace.found()[1].endswith("differs from the one before it by controller-4 (d)")
+    assert trace.found()[1].endswith(
+        "differs from the voter set before it by controller-4 (d); a change may be of one voter only"
+    )
 
 
 def test_a_change_behind_one_that_is_not_committed() -> None:
@@ -107,7 +112,7 @@ def test_a_change_behind_one_that_is_not_committed() -> None:
     second = trace.voters(LEADER, FIVE, 3, "append", 2)
     assert trace.found() == (
         [first, second],
-        "controller-1 wrote a voter set at 3 while the last one, at 2, was not committed: its high watermark was 2",
+        "controller-1 wrote a voter set at 3 while the previous one, at 2, was not committed: the high watermark was 2",
     )
 
 
@@ -118,8 +123,8 @@ def test_a_change_before_anything_of_the_epoch_is_committed() -> None:
     events, sentence = trace.found()
     assert len(events) == 2
     assert sentence == (
-        "controller-1 wrote a voter set at 2 as leader of epoch 1, which began at 1, with a high watermark of 1: "
-        "nothing of that epoch was committed"
+        "controller-1 wrote a voter set at 2 as leader of epoch 1, which began at 1, with a high watermark of 1: no "
+        "entry of that epoch was committed"
     )
 
 
@@ -135,7 +140,7 @@ def test_the_new_set_counts(counted: tuple[int, ...]) -> None:
     trace.commit(2, *counted)
     events, sentence = trace.found()
     assert events[-1] == trace.events[-1].id
-    assert sentence.endswith("with the voters controller-2, controller-3, controller-4, controller-5")
+    assert sentence.endswith("the voters are controller-2, controller-3, controller-4, controller-5")
 
 
 def test_static_voters_are_not_judged() -> None:
@@ -180,7 +185,7 @@ def test_a_leader_puts_its_listener_right_in_the_first_batch_of_its_epoch() -> N
     (LeaderState.appendStartOfEpochControlRecords), and other voters not there either."""
     assert not Beginning("leader-change", "kraft-version", "voters").wrote(THREE, 3)
     says = Beginning("leader-change", "kraft-version", "voters").wrote(FOUR, 3)
-    assert says.endswith("nothing of that epoch was committed")
+    assert says.endswith("no entry of that epoch was committed")
 
 
 def test_a_leader_puts_its_listener_right_behind_the_first_batch_of_its_epoch() -> None:
@@ -189,4 +194,4 @@ def test_a_leader_puts_its_listener_right_behind_the_first_batch_of_its_epoch() 
     for first in (("leader-change",), ("leader-change", "no-op"), ("leader-change", "kraft-version", "voters")):
         trace = Beginning(*first)
         trace.append(LEADER, "voters", epoch=1, tp=METADATA_PARTITION)
-        assert trace.wrote(THREE, 1 + len(first)).endswith("nothing of that epoch was committed")
+        assert trace.wrote(THREE, 1 + len(first)).endswith("no entry of that epoch was committed")

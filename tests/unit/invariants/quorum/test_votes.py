@@ -56,8 +56,7 @@ def test_a_follower_that_is_served_promises_nothing() -> None:
         wrong.vote(VOTER, 3, 101, granted, True, (3, 3), (3, 3))
         assert wrong.result("Q20").status == ("violated" if granted else "held")
     assert wrong.result("Q20").violations[0].sentence == (
-        "controller-2 granted controller-1 a vote beforehand in epoch 3, although controller-3 leads it and has served "
-        "it"
+        "controller-2 granted controller-1 a pre-vote in epoch 3; the voter follows controller-3, which has answered it"
     )
 
 
@@ -113,16 +112,20 @@ def test_the_epoch_asked_for_and_the_voters_own_log() -> None:
     """Shows that a voter takes up the epoch first, decides in its own, and by the log that it has."""
     stays = follows("unattached")
     stays.vote(VOTER, 3, 101, False, False, BEHIND, LEVEL, wanted=4)
-    assert stays.result("Q20").violations[0].sentence.endswith("in epoch 3, which asked for one in epoch 4")
+    assert (
+        stays.result("Q20").violations[0].sentence.endswith("in epoch 3; the candidate had asked for a vote in epoch 4")
+    )
     other = follows("unattached")
     other.vote(VOTER, 4, 101, False, False, BEHIND, LEVEL)
-    assert other.result("Q20").violations[0].sentence.endswith("in epoch 4, while it was unattached in epoch 3")
+    assert other.result("Q20").violations[0].sentence.endswith("in epoch 4; the voter was unattached in epoch 3")
     shorter = follows("unattached")
     shorter.vote(VOTER, 3, 101, True, False, BEHIND, BEHIND)
     assert (
         shorter.result("Q20")
         .violations[0]
-        .sentence.endswith("by a log that ends at 1 with epoch 1, while its own ends at 2 with epoch 1")
+        .sentence.endswith(
+            "the vote counts on a log of the voter up to 1 with epoch 1, but its log ends at 2 with epoch 1"
+        )
     )
 
 

@@ -98,8 +98,8 @@ def test_a_log_that_begins_where_nothing_is(change: dict[str, Any]) -> None:
     event = trace.moves(0)
     (finding,) = trace.result("R11").violations
     assert finding.sentence == (
-        "the log of broker-1, leader of epoch 0 of orders-0, starts at 0, but locally at 4, and it knows no copy with "
-        "offset 0"
+        "the log of broker-1, leader of epoch 0 of orders-0, starts at 0 and its local log at 4, but it knows no copy "
+        "with offset 0"
     )
     assert finding.events == [looked, event]
 

@@ -150,7 +150,7 @@ def test_what_was_found_is_told() -> None:
     trace.read(1)
     trace.after(995)
     trace.answered(1, failed(TP, TIMED_OUT), failed("orders-1", TIMED_OUT))
-    assert trace.says("R2").endswith("with REQUEST_TIMED_OUT for orders-0, although that look-up had ended")
+    assert trace.says("R2").endswith("with REQUEST_TIMED_OUT for orders-0, although the look-up there had ended")
 
 
 def test_what_is_found_when_the_time_is_over() -> None:
@@ -282,7 +282,7 @@ def test_a_former_leader_that_keeps_its_client_waiting() -> None:
     trace.assume(1, 1, leader=2)
     trace.after(2500)
     trace.emit(BROKER, MetaImage(1))
-    assert "still lets list-offsets-1 wait for a look-up in orders-0, which it no longer leads" in trace.says("R8")
+    assert "still makes list-offsets-1 wait for a look-up in orders-0, which it no longer leads" in trace.says("R8")
     stopped = Waiting()
     stopped.lead(1)
     stopped.park()

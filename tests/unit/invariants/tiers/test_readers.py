@@ -118,7 +118,7 @@ def test_a_queue_without_a_limit() -> None:
     trace.task(4, "cancel", 4)
     trace.task(5, "enqueue", 5)
     assert trace.says("R4").startswith(
-        "broker-1 accepted a read of orders-0 while 2 reads ran and 2 waited, of 2 threads and 2 "
+        "broker-1 accepted a read of orders-0 while 2 reads ran and 2 waited, with 2 threads and 2 places"
     )
     dropped = Waiting()
     _fill(dropped)

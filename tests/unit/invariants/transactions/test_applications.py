@@ -179,7 +179,7 @@ def test_a_commit_in_place_of_an_abort() -> None:
     trace.begins()
     trace.app_asks(False)
     trace.decides(True)
-    assert "which its application had asked to abort" in trace.result("T12").violations[0].sentence
+    assert "but its application had asked to abort it" in trace.result("T12").violations[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_an_application_that_is_told_otherwise() -> None:
     trace.app_asks(True)
     trace.decides(True)
     trace.app_told(True, "fail")
-    assert "certainly not committed, and it was" in trace.result("T12").violations[0].sentence
+    assert "not committed for certain; it was committed" in trace.result("T12").violations[0].sentence
 
 
 def test_a_transaction_after_one_of_the_same_epoch() -> None:

@@ -53,7 +53,10 @@ def test_half_of_one() -> None:
     trace.gets(ACCOUNTS[0], 0, "0-", "1-", "2-")
     trace.gets(ACCOUNTS[1], 0, "0+", "2+")
     (finding,) = trace.result("C10").violations
-    assert finding.sentence == "consumer-1 got -3 in all of transaction 1 of app-1, a transfer, without 1+"
+    assert finding.sentence == (
+        "consumer-1 got amounts of transaction 1 of app-1 with the sum -3, but a transfer has the sum 0: it did not "
+        "get 1+"
+    )
 
 
 def test_a_record_twice() -> None:
@@ -65,7 +68,8 @@ def test_a_record_twice() -> None:
     assert trace.result("C10").status == "held"
     trace.gets(ACCOUNTS[1], 5, "0+")
     assert trace.result("C10").violations[0].sentence == (
-        "consumer-1 got +3 in all of transaction 0 of app-1, a transfer, of which it has a record twice"
+        "consumer-1 got amounts of transaction 0 of app-1 with the sum +3, but a transfer has the sum 0: it got a "
+        "record twice"
     )
 
 

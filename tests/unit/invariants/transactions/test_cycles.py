@@ -56,8 +56,8 @@ def test_two_that_have_read_from_one_another() -> None:
     trace.ends("app-1")
     (finding,) = trace.result("C9").violations
     assert finding.sentence == (
-        "transaction 1 of app-2 has read from transaction 1 of app-1; transaction 1 of app-1 has read from transaction "
-        "1 of app-2; all of them are committed"
+        "transaction 1 of app-2 read records of transaction 1 of app-1; transaction 1 of app-1 read records of "
+        "transaction 1 of app-2; all of them are committed"
     )
 
 

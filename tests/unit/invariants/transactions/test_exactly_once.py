@@ -97,7 +97,7 @@ def test_a_record_that_a_poll_has_twice() -> None:
 def test_no_output() -> None:
     """Shows that T15 is violated at the end where a reader has passed a record without output."""
     (finding,) = three(second="").result("T15").violations
-    assert finding.sentence == "p:1 at 41 of orders-0 has no committed output for group copier, and later ones have"
+    assert finding.sentence == "p:1 at 41 of orders-0 has no committed output for group copier, but later records have"
 
 
 @pytest.mark.parametrize(

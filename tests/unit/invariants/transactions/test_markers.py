@@ -35,7 +35,8 @@ def test_a_marker_of_the_other_kind(commits: bool, marker: str) -> None:
     (finding,) = ended(commits, marker).result("T4").violations
     decided = "commit" if commits else "abort"
     assert finding.sentence == (
-        f"broker-1 appended a marker ({marker}) of producer id 7, epoch 4 to orders-0 at 1; the decision was {decided}"
+        f"broker-1 appended a marker ({marker}) of producer id 7, epoch 4 to orders-0 at 1; the coordinator's decision "
+        f"was {decided}"
     )
 
 
@@ -47,7 +48,7 @@ def test_a_marker_that_nobody_had_decided() -> None:
     trace.write("a")
     trace.ends("commit")
     trace.decides(True)
-    assert "which no coordinator had decided" in trace.result("T4").violations[0].sentence
+    assert "but no coordinator had decided so" in trace.result("T4").violations[0].sentence
 
 
 @pytest.mark.parametrize(("times", "behind", "status"), [(9, 0, "held"), (7, 9, "violated"), (9, 9, "violated")])
@@ -166,7 +167,7 @@ def test_a_batch_of_no_transaction() -> None:
         if partitions:
             trace.begins(partitions=partitions)
         trace.write("a")
-        assert "which no coordinator had open with it" in trace.result("T8").violations[0].sentence
+        assert "but no coordinator had added the partition to it" in trace.result("T8").violations[0].sentence
 
 
 @pytest.mark.parametrize(("verifies", "version", "status"), [(True, 1, "violated"), (False, 1, "excused")])
@@ -183,8 +184,8 @@ def test_a_batch_that_comes_after_the_marker(verifies: bool, version: int, statu
     assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
     if status == "violated":
         assert result.violations[0].sentence == (
-            f"broker-1 appended a batch at 2 of {TP} in a transaction of producer id 7, epoch 3, which was decided, "
-            "and whose marker is there"
+            f"broker-1 appended a batch at 2 of {TP} in a transaction of producer id 7, epoch 3, but the marker of its "
+            "end is there"
         )
 
 
@@ -235,4 +236,4 @@ def test_a_wrong_marker_is_not_taken_for_a_late_one() -> None:
         trace.cause = trace.decides(commits, 3, version=1)
         trace.ends("abort", 3)
         trace.cause = ""
-    assert trace.result("T4").violations[0].sentence.endswith("; the decision was commit")
+    assert trace.result("T4").violations[0].sentence.endswith("3; the coordinator's decision was commit")

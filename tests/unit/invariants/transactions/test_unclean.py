@@ -40,8 +40,8 @@ def test_a_transaction_that_is_over_is_open_again() -> None:
     trace.assume(2, 1)
     (finding,) = told(trace).result("T10").violations
     assert finding.sentence == (
-        "broker-2, elected uncleanly in leader epoch 1 of orders-0, has the transaction of producer id 7, epoch 3, "
-        "open from 0 on, for which a coordinator counts its marker as written"
+        "broker-2, leader of orders-0 in leader epoch 1 after an unclean election, still has the transaction of "
+        "producer id 7, epoch 3, open from 0 on, but a coordinator counts its marker as written"
     )
     trace = electing("off")
     trace.assume(2, 1)
@@ -81,15 +81,17 @@ def test_markers_that_were_cut_off_come_again() -> None:
     result = told(trace).result("T10")
     assert (result.status, result.tested) == ("held", 1)
     (finding,) = told(cutting()).result("T10").violations
-    assert finding.sentence.endswith("has not appended again the truncated marker of producer id 7")
+    assert finding.sentence.endswith(
+        "after an unclean election, did not append again the truncated marker of producer id 7"
+    )
     trace = cutting()
     trace.ends("commit", broker=2)
     (finding,) = told(trace).result("T10").violations
-    assert finding.sentence.endswith("to orders-0 at 1 in leader epoch 0, while it leads in 1")
+    assert finding.sentence.endswith("to orders-0 at 1 in leader epoch 0, although it leads in leader epoch 1")
     trace = cutting()
     trace.ends("commit", broker=2, led=1, producer=OTHER)
     (finding,) = told(trace).result("T10").violations
-    assert finding.sentence.endswith("while one of producer id 7 that it had truncated was due")
+    assert finding.sentence.endswith("but first it had to append again the truncated marker of producer id 7")
 
 
 @pytest.mark.parametrize("more", [0, 1])
@@ -122,7 +124,7 @@ def test_how_far_a_log_is_cut() -> None:
     trace.write("a")
     trace.truncate("broker-1", 0, reason="last-stable-offset")
     (finding,) = trace.result("T10").violations
-    assert finding.sentence == "broker-1 truncated orders-0 from 1 to 0, and was not elected uncleanly"
+    assert finding.sentence == "broker-1 truncated orders-0 from 1 to 0, although it was not elected uncleanly"
 
 
 def losing(
@@ -158,8 +160,8 @@ def test_half_a_transaction_is_committed() -> None:
     (finding,) = trace.result("T10").violations
     assert finding.rule == ""
     assert finding.sentence == (
-        "broker-2 commits 1 of 2 records of a transaction of producer id 7 by the marker at 1 of orders-0; the others "
-        "were lost by an unclean election"
+        "the marker that broker-2 appended at 1 of orders-0 commits 1 of 2 records of a transaction of producer id 7; "
+        "the others were lost by an unclean election"
     )
     for feature, version, rule in (("off", 2, "kafka-7408-off"), ("seed", 1, "unclean-election")):
         trace = losing(feature, version)  # type: ignore[arg-type]
@@ -176,8 +178,8 @@ def test_the_producer_goes_on_after_the_cut() -> None:
     (finding,) = trace.result("T10").violations
     assert finding.rule == "kafka-7408-half"
     assert finding.sentence == (
-        "broker-2 commits 1 of 3 records of a transaction of producer id 7 by the marker at 1 of orders-0; the others "
-        "were truncated after an unclean election"
+        "the marker that broker-2 appended at 1 of orders-0 commits 1 of 3 records of a transaction of producer id 7; "
+        "the others were truncated after an unclean election"
     )
 
 

@@ -36,7 +36,7 @@ def test_who_reads_committed_transactions() -> None:
         trace = ended(kind, 3 if kind else 2)
         trace.reads((0, "a"))
         (finding,) = trace.result("T6").violations
-        assert finding.sentence == f"consumer-1 got a at 0 of orders-0, which is in {words}"
+        assert finding.sentence == f"consumer-1 got a at 0 of orders-0, but the record is in {words}"
 
 
 def test_who_reads_all_of_them() -> None:
@@ -78,7 +78,7 @@ def test_a_reader_beyond_the_last_stable_offset() -> None:
     trace = ended("", 2)
     trace.reads((1, "b"))
     assert trace.result("T7").violations[0].sentence == (
-        "consumer-1 got offset 1 of orders-0 at read_committed from broker-1, whose log has the last stable offset 0 "
+        "consumer-1 got offset 1 of orders-0 at read_committed from broker-1, but the last stable offset there was 0 "
         "(high watermark 2)"
     )
 
@@ -138,13 +138,15 @@ def test_a_position_of_a_transaction() -> None:
 
 def test_a_position_of_no_committed_transaction() -> None:
     """Shows that one of an open or of an aborted transaction violates T14."""
-    assert told(in_transaction(), 40).endswith("which is 40, at 1 in a transaction that is open")
-    assert told(in_transaction("abort"), 40).endswith("which is 40, at 1 in a transaction that is aborted")
+    assert told(in_transaction(), 40).endswith("for orders-0, but 40, at 1, belongs to a transaction that is open")
+    assert told(in_transaction("abort"), 40).endswith(
+        "for orders-0, but 40, at 1, belongs to a transaction that is aborted"
+    )
 
 
 def test_a_position_before_a_committed_transaction() -> None:
     """Shows that it violates T14 once the marker is committed, and not before."""
-    assert told(in_transaction("commit"), 25).endswith("where a transaction is committed that has 40, at 1")
+    assert told(in_transaction("commit"), 25).endswith("for orders-0, but a committed transaction has 40, at 1")
     assert told(in_transaction("commit", committed=False), 25) == ""
 
 
@@ -152,10 +154,10 @@ def test_what_a_former_coordinator_appends_takes_nothing_away() -> None:
     """Shows that a coordinator which does not know that it was replaced changes nothing in the log of its successor."""
     trace = in_transaction("commit")
     trace.emit("broker-2", GrpCommit(TP, GROUP, OFFSETS, -1, "m", 1, 7, 0, -1, 0, 1))
-    assert told(trace, 25).endswith("where a transaction is committed that has 40, at 1")
+    assert told(trace, 25).endswith("for orders-0, but a committed transaction has 40, at 1")
 
 
 def test_who_asks_for_what_is_stable() -> None:
     """Shows that RequireStable is told nothing while a transaction is open."""
-    assert "with RequireStable, while a transaction was open" in told(in_transaction(), 25, stable=True)
+    assert "with RequireStable, although an open transaction" in told(in_transaction(), 25, stable=True)
     assert told(in_transaction("commit"), 40, stable=True) == ""
