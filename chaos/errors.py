@@ -27,7 +27,8 @@ class KriftError(Exception):
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """One thing that is wrong in an input. ``line`` counts from 1, 0 where there is no line (an option)."""
+    """One thing that is wrong in an input. ``line`` counts from 1, 0 where there is no line (an option). ``suggestion``
+    is printed before ``expected``, which may be long."""
 
     file: str
     line: int
@@ -39,11 +40,10 @@ class Mistake(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         text = f"{place}: {self.key}: {self.problem}" if self.key else f"{place}: {self.problem}"
-        if self.expected:
-            text += f"; expected {self.expected}"
         if self.suggestion:
             text += f"; did you mean {self.suggestion}?"
-        return text
+            return f"{text} Expected {self.expected}" if self.expected else text
+        return f"{text}; expected {self.expected}" if self.expected else text
 
 
 class InputError(KriftError):
@@ -93,6 +93,19 @@ class Interrupted(KriftError):
     """The user ended a command; what it says is what was kept."""
 
     exit_code = 130
+
+
+DEFECT_NAMES = "a name that krift exam --list prints"
+SCENARIO_NAMES = "a name that krift incidents list prints"
+FEW = 12
+"""At most so many names are printed in a message."""
+
+
+def choices(known: Iterable[str], many: str) -> str:
+    """What was expected in place of a mistake: the known names if they are few, else ``many``, which says where they
+    are listed (a command or a document)."""
+    known = list(known)
+    return "one of " + ", ".join(known) if len(known) <= FEW else many
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

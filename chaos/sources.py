@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import SCENARIO_NAMES, InputError, Mistake, choices, nearest
 from chaos.incidents import library as incidents
 from chaos.nemesis import library as nemeses
 from chaos.nemesis.library import LoadedNemesis
@@ -86,7 +86,7 @@ def find(word: str) -> Source:
     if Path(word).is_file():
         return _read(word, read_document(Path(word)))
     known = [*incidents.names(), *nemeses.names()]
-    expected = "a file, or one of " + ", ".join(known)
+    expected = f"a file, or {choices(known, SCENARIO_NAMES)}"
     raise InputError([Mistake(word, 0, "", "no such scenario or nemesis", expected, nearest(word, known))])
 
 
@@ -124,8 +124,8 @@ def text(name: str) -> str:
     if name in incidents.names():
         return incidents.text(name)
     known = [*incidents.names(), *nemeses.names()]
-    wrong = Mistake(name, 0, "", "no such incident or nemesis", "one of " + ", ".join(known), nearest(name, known))
-    raise InputError([wrong])
+    expected = choices(known, SCENARIO_NAMES)
+    raise InputError([Mistake(name, 0, "", "no such incident or nemesis", expected, nearest(name, known))])
 
 
 def from_text(text: str, word: str) -> Source:

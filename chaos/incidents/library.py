@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import SCENARIO_NAMES, InputError, Mistake, choices, nearest
 from chaos.home import incidents_directory
 from chaos.scenario.loader import Loaded, load_file, load_text
 from chaos.scenario.scalars import NAME_PATTERN
@@ -57,8 +57,8 @@ def text(name: str) -> str:
         return own[name].read_text(encoding="utf-8")
     if name not in shipped_names():
         known = names()
-        wrong = Mistake(name, 0, "", "no such incident", "one of " + ", ".join(known), nearest(name, known))
-        raise InputError([wrong])
+        expected = choices(known, SCENARIO_NAMES)
+        raise InputError([Mistake(name, 0, "", "no such incident", expected, nearest(name, known))])
     return (resources.files(__package__) / f"{name}{SUFFIX}").read_text(encoding="utf-8")
 
 

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chaos.errors import Mistake, nearest
+from chaos.errors import DEFECT_NAMES, Mistake, choices, nearest
 from chaos.scenario.yaml_tree import Document, Path_, dotted
+
+LISTED = {
+    "API": "a name in docs/configuration.md",
+    "Kafka error": "a name in actors/node/errors.py",
+    "configuration key": "a name in docs/configuration.md",
+    "defect": DEFECT_NAMES,
+    "feature": "a name in docs/configuration.md",
+    "trigger": "a name in docs/scenarios.md",
+}
+"""Kind of name -> what is expected, where there are many."""
 
 
 class Mistakes:
@@ -22,8 +32,8 @@ class Mistakes:
             self.found.append(mistake)
 
     def unknown(self, path: Path_, word: str, what: str, known: Iterable[str]) -> None:
-        """``word`` is none of ``known``; names the nearest, or all of them where they are few."""
+        """``word`` is none of ``known``; names the nearest, and all of them where they are few."""
         known = list(known)
-        near = nearest(word, known)
-        expected = "one of " + ", ".join(known) if len(known) <= 12 or not near else f"a known {what}"
-        self.add(path, f"unknown {what} {word}", expected, near)
+        many = LISTED.get(what)
+        expected = choices(known, many) if many is not None else "one of " + ", ".join(known)
+        self.add(path, f"unknown {what} {word}", expected, nearest(word, known))

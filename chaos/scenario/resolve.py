@@ -25,7 +25,7 @@ from actors.node.spec import (
     node_name,
 )
 from actors.versions import default_ranges
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import DEFECT_NAMES, InputError, Mistake, choices, nearest
 from chaos.faults.operator import ADMIN
 from chaos.plan import At, Expectation, Plan, PlanBudgets, ScheduledFault, Seen
 from chaos.scenario.clients import client_config, client_role, client_workload
@@ -117,9 +117,8 @@ def _about(about: str, loaded: Loaded, name: str) -> str:
 
 def unknown_defects(defects: Sequence[str]) -> list[Mistake]:
     """What is wrong with ``--defect`` options."""
-    expected = f"one of {', '.join(DEFECTS)}"
     return [
-        Mistake(f"--defect {name}", 0, "", "no such defect", expected, nearest(name, DEFECTS))
+        Mistake(f"--defect {name}", 0, "", "no such defect", choices(DEFECTS, DEFECT_NAMES), nearest(name, DEFECTS))
         for name in defects
         if name not in DEFECTS
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from actors.trace.events import EVENT_TYPES
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import InputError, Mistake, choices, nearest
 from orchestrator.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -26,7 +26,12 @@ def check_types(types: Collection[str]) -> None:
         known = sorted(EVENT_TYPES)
         raise InputError(
             Mistake(
-                f"events({name!r})", 0, "", "no such type of event", f"one of {', '.join(known)}", nearest(name, known)
+                f"events({name!r})",
+                0,
+                "",
+                "no such type of event",
+                choices(known, "a type in actors/trace/events.py"),
+                nearest(name, known),
             )
             for name in unknown
         )

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from actors.defects.catalogue import DEFECTS
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import DEFECT_NAMES, InputError, Mistake, choices, nearest
 from chaos.oddities import library
 from chaos.words import some
 from orchestrator.cli.options import check_file, check_master
@@ -40,6 +40,7 @@ HERE = "none"
 @click.command("exam")
 @click.option("--defect", "defects", multiple=True, metavar="NAME", help="Only these defects; all if not given.")
 @click.option("--oddity", "oddities", multiple=True, metavar="NAME", help="Only these oddities; all if not given.")
+@click.option("--list", "only_list", is_flag=True, help="List the defects and the oddities, and run nothing.")
 @click.option("--defects-only", is_flag=True, help="Leave out the legal oddities.")
 @click.option("--oddities-only", is_flag=True, help="Leave out the defects.")
 @click.option(
@@ -89,6 +90,7 @@ HERE = "none"
 def command(
     defects: tuple[str, ...],
     oddities: tuple[str, ...],
+    only_list: bool,
     defects_only: bool,
     oddities_only: bool,
     under: Part | None,
@@ -107,6 +109,8 @@ def command(
     violated, and make every legal oddity happen, which must violate nothing."""
     if defects_only and oddities_only:
         raise click.UsageError("--defects-only and --oddities-only exclude each other")
+    if only_list:
+        return _list()
     outputs = Outputs(junit_file, summary_file)
     _check_places(master, out, write, outputs)
     all_defects, all_oddities = _known(defects, "defect", list(DEFECTS)), _known(oddities, "oddity", library.names())
@@ -130,6 +134,15 @@ def command(
     if out is not None:
         write_marks(out, marks, shlex.join(["krift", *sys.argv[1:]]))
     return 0 if marks.passed else FAILED
+
+
+def _list() -> int:
+    """What ``--defect`` and ``--oddity`` can name."""
+    for name, defect in DEFECTS.items():
+        page().say(f"{name}  ({defect.caught_by}) {defect.about}")
+    for name in library.names():
+        page().say(f"{name}  (oddity) {library.load(name).scenario.about}")
+    return 0
 
 
 def _nothing(defects_only: bool, oddities_only: bool) -> str:
@@ -178,7 +191,7 @@ def _report(marks: Marks, as_json: bool, write: Path | None) -> None:
 def _known(names: Sequence[str], what: str, known: Sequence[str]) -> Sequence[str]:
     """The names, each once, or all if there are none. Raises InputError for unknown ones."""
     wrong = [
-        Mistake(f"--{what} {name}", 0, "", f"no such {what}", "one of " + ", ".join(known), nearest(name, known))
+        Mistake(f"--{what} {name}", 0, "", f"no such {what}", choices(known, DEFECT_NAMES), nearest(name, known))
         for name in names
         if name not in known
     ]

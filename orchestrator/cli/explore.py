@@ -9,7 +9,7 @@ import msgspec
 
 from actors.defects.catalogue import DEFECTS
 from actors.features import FEATURES
-from chaos.errors import InputError, Mistake, nearest
+from chaos.errors import DEFECT_NAMES, InputError, Mistake, choices, nearest
 from chaos.words import some
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.exploration.models import MODELS, SUBJECTS, Model, must_see, with_nodes
@@ -138,7 +138,7 @@ def _known(model: Model, defects: tuple[str, ...]) -> list[str]:
     wrong = [
         Mistake(
             *(f"--defect {name}", 0, "", f"no defect of the {subject.node}s"),
-            *("one of " + ", ".join(known), nearest(name, known)),
+            *(choices(known, DEFECT_NAMES), nearest(name, known)),
         )
         for name in defects
         if name not in known

@@ -314,7 +314,9 @@ PROOFS: dict[str, Proof] = {
         "lost-answers", r"acknowledged producer-1:\d+, which producer-1 had sent later, at offset [\d,]+ of"
     ),
     "hide-reason": Proof("refused", r"answered Produce with UNKNOWN_SERVER_ERROR, which that API does not document"),
-    "refuse-replicas": Proof("late-follower", r"answered ListOffsets of list-offsets-2 .* with OFFSET_NOT_AVAILABLE"),
+    "refuse-replicas": Proof(
+        "late-follower", r"the ListOffsets that list-offsets-2 sent as .* with OFFSET_NOT_AVAILABLE"
+    ),
     "lose-acked": Proof(
         "out-of-sync", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
     ),
@@ -697,4 +699,4 @@ def test_the_command_line_names_every_unknown_defect(
         "krift: --defect list-log-en",
         "--defect nonsense",
     ]
-    assert lines[0].endswith("did you mean list-log-end?")
+    assert lines[0].endswith("did you mean list-log-end? Expected a name that krift exam --list prints")

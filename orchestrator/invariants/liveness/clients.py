@@ -189,7 +189,8 @@ class SendsReturn(PartitionInvariant[Sends]):
         if client not in state.core:
             return NOTHING
         there = [member for member in state.isr if node_name(member) in state.core]
-        sentence = f"the {name} of {client} to {state.key} did not return {self.within(state)}"
+        record = name.removeprefix("send").lstrip("/ ")
+        sentence = f"the send {record} of {client} to {state.key} did not return {self.within(state)}"
         newest = state.newest.by if state.newest is not None else None
         if len(there) < (state.needed(state.min_isr) if send is not None and send.acks == -1 else 1):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)

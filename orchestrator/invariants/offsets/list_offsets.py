@@ -412,8 +412,8 @@ class BrokersAreNotRefused(KeyedInvariant[State]):
                 if _refused(told.error):
                     return self.violated(
                         state.key,
-                        f"{event.node} (leader epoch {told.leader_epoch}) answered ListOffsets of "
-                        f"{body.src}, which is a replica, for {state.key} with {error_name(told.error)}",
+                        f"{event.node} (leader epoch {told.leader_epoch}) answered the ListOffsets "
+                        f"that {body.src} sent as a replica for {state.key} with {error_name(told.error)}",
                         event,
                     )
         return NOTHING

@@ -74,7 +74,7 @@ def test_finding_a_campaign(campaign: CampaignDir, tmp_path: Path) -> None:
     name = campaign.path.name
     for which in (str(campaign.path), name, "latest"):
         assert open_campaign_dir(tmp_path, which).path == campaign.path
-    with pytest.raises(InputError, match=f"no such campaign; .*; did you mean {name}"):
+    with pytest.raises(InputError, match=f"no such campaign; did you mean {name}"):
         open_campaign_dir(tmp_path, name[:-1])
     with pytest.raises(InputError, match=r"campaign\.json: there is no such file"):
         campaign.read_asked()

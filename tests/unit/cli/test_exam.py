@@ -8,6 +8,8 @@ import msgspec
 import pytest
 from junitparser import Failure, JUnitXml, Skipped
 
+from actors.defects.catalogue import DEFECTS
+from chaos.oddities import library
 from orchestrator.invariants.registry import INVARIANTS
 from tests.unit.cli.command import krift
 from tests.unit.exam.attempts import quiet, small
@@ -60,8 +62,20 @@ def test_unknown_names_are_told() -> None:
     ended = krift("exam", "--defect", "list-log-en", "--oddity", "acks-0-los")
     assert ended.code == 2
     assert "did you mean list-log-end?" in ended.err
-    assert krift("exam", "--oddity", "acks-0-los").err.strip().endswith("did you mean acks-0-loss?")
+    assert krift("exam", "--oddity", "acks-0-los").err.endswith(
+        "did you mean acks-0-loss? Expected a name that krift exam --list prints\n"
+    )
     assert krift("exam", "--defects-only", "--oddities-only").code == 2
+
+
+def test_the_list_that_a_hint_names() -> None:
+    """Shows each defect and each oddity on a line with its purpose, which is where an unknown name is sent, and that
+    nothing runs."""
+    ended = krift("exam", "--list")
+    assert ended.code == 0, ended.err
+    assert "list-log-end  (H1) " in ended.out
+    assert "acks-0-loss  (oddity) " in ended.out
+    assert len(ended.out.splitlines()) == len(DEFECTS) + len(library.names())
 
 
 @pytest.mark.parametrize(

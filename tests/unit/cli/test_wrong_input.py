@@ -46,7 +46,7 @@ ARGUMENTS = {
     "config key": (
         "run kip-207 --set config.min.isr=2",
         "unknown configuration key min.isr",
-        "known configuration key",
+        "a name in docs/configuration.md",
     ),
     "defect": ("run kip-207 --defect list-log-ends", "no such defect", "did you mean list-log-end?"),
     "two forms": ("run kip-207 --dry-run --json", "--dry-run prints a timeline", "krift run --help"),
@@ -88,7 +88,7 @@ ARGUMENTS = {
         "'on' is not a value",
         "off, seed, kafka",
     ),
-    "campaign's defect": ("campaign kip-207 --seeds 2 --defect x", "--defect x: no such defect", "expected one of"),
+    "campaign's defect": ("campaign kip-207 --seeds 2 --defect x", "--defect x: no such defect", "krift exam --list"),
     "campaign's master": ("campaign kip-207 --seeds 2 --master spark", "--master spark: no Spark master", "local[N]"),
     "campaign to go on with": ("campaign --resume latest", "--resume latest: no such campaign", "the directory of a"),
     "campaign in two forms": ("campaign kip-207 --seeds 2 --dry-run --json", "--dry-run prints", "--help"),
@@ -108,6 +108,18 @@ def test_a_wrong_argument(
     assert problem in ended.err
     assert remedy in ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run kip-20", "run kip-207 --defect list-log-en", "run kip-207 --set config.brok=3", "exam --oddity nonsense"],
+)
+def test_a_long_list_is_named_and_not_printed(command: str) -> None:
+    """Shows that where there are many names, the message is one line that says what prints them, after the hint."""
+    ended = krift(*command.split())
+    assert ended.code == 2
+    assert len(ended.err) < 200, ended.err
+    assert ended.err.endswith((" prints\n", "a name in docs/configuration.md\n"))
 
 
 def test_no_command_at_all() -> None:
