@@ -4,6 +4,8 @@ modules, and the messages of nodes (generate_messages.py). krift itself has the 
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,9 @@ ROOT = Path(__file__).resolve().parent
 SOURCES = ROOT / "proto"
 PACKAGE = ROOT / "krift"
 API = ROOT / "orchestrator" / "api" / "__init__.py"
+RECIPE = ("hatch_build.py", "generate_messages.py", "proto_sources.py", "orchestrator/api/__init__.py")
+"""The sources of krift/ beside proto/."""
+DIGESTS = "sources.json"
 INIT = '"""Generated from proto/ by hatch_build.py; not to be edited, and never committed."""\n'
 DOOR = '''\
 """Krift for programs: load a run, carry one out in the sim, build a scenario; events come as DataFrames.
@@ -72,6 +77,12 @@ def door() -> str:
     return DOOR.format(imports=imports, names="\n".join(f"    {name!r}," for name in names))
 
 
+def digests() -> dict[str, str]:
+    """Each source of krift/ with the digest of its bytes; orchestrator/generated.py compares them with the sources."""
+    files = [*sorted(SOURCES.glob("krift/v1/*.proto")), *(ROOT / name for name in RECIPE)]
+    return {path.relative_to(ROOT).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
 def generate() -> None:
     """Write krift/ anew. A source that does not compile leaves the code of the last good build standing."""
     sources = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.glob("krift/v1/*.proto"))
@@ -91,6 +102,7 @@ def generate() -> None:
         (fresh / "py.typed").touch()
         structs = [sys.executable, str(ROOT / "generate_messages.py"), str(descriptors), str(fresh / "v1")]
         subprocess.run(structs, check=True)
+        (fresh / DIGESTS).write_text(json.dumps(digests(), indent=1), encoding="utf-8")
         shutil.rmtree(PACKAGE, ignore_errors=True)
         shutil.move(fresh, PACKAGE)
 

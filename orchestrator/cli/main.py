@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from chaos.errors import KriftError, nearest
+from orchestrator.generated import check_generated
 from orchestrator.version import __version__
 
 COMMANDS = {
@@ -101,6 +102,7 @@ def main() -> NoReturn:
     hear_signals()
     _silence_libraries()
     try:
+        check_generated()
         code = cli(prog_name="krift", standalone_mode=False)
     except click.UsageError as error:
         name = error.ctx.command_path if error.ctx else "krift"
