@@ -80,12 +80,13 @@ java:
 	version=$$("$$java" -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p' || true); \
 	[ "$${version:-0}" -ge 17 ] || { echo "Krift needs Java 17 or newer for Spark; found: $${version:-none}. Install one, or set JAVA_HOME." >&2; exit 1; }
 
+# Not compiled: that takes two fifths of the installation, and Python compiles the few modules that it imports.
 $(INSTALLED): pyproject.toml constraints.txt hatch_build.py
 	@command -v $(PYTHON) >/dev/null && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "Krift needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/python3.11 if it has another name." >&2; exit 1; }
 	@echo "Installing into .venv (once; a few minutes)"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 $(GENERATED): $(INSTALLED) $(PROTOS) hatch_build.py generate_messages.py proto_sources.py orchestrator/api/__init__.py

