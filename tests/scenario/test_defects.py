@@ -659,11 +659,17 @@ def test_every_defect_has_its_proof_and_every_invariant_its_defect() -> None:
     }
 
 
+@cache
+def modules_of_actors() -> dict[str, str]:
+    """Name of each module below ``actors``, with its text."""
+    paths = sorted((ROOT / "actors").rglob("*.py"))
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path.read_text("utf-8") for path in paths}
+
+
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_defect_is_a_change_in_one_place(name: str) -> None:
     """Shows that a defect is asked for in one module, where the catalogue says it is."""
-    places = [path for path in sorted((ROOT / "actors").rglob("*.py")) if f'"{name}"' in path.read_text("utf-8")]
-    modules = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in places]
+    modules = [module for module, text in modules_of_actors().items() if f'"{name}"' in text]
     assert len([module for module in modules if not module.startswith("actors.defects.")]) == 1, modules
     assert any(module.startswith(f"{DEFECTS[name].where}.") for module in modules), modules
 
