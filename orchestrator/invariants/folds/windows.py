@@ -116,19 +116,23 @@ class WindowInvariant(KeyedInvariant[W]):
         state.due.pop(name, None)
 
     def arm(self, state: W) -> Emissions:
-        """Have the oldest obligation looked at when it is due."""
+        """Have the obligation that is due first looked at then."""
         if state.since_us < 0 or not state.due:
             return NOTHING
-        oldest = next(iter(state.due.values()))
-        due_us = self.due_us(state, oldest)
+        due_us = self.next_due_us(state)
         if 0 <= state.armed_us <= due_us:
             return NOTHING
         state.armed_us = due_us
         return (Deadline(due_us),)
 
     def due_us(self, state: W, obligation: Obligation) -> int:
-        """When an obligation is due in the window: never earlier than one that came up before it."""
+        """When an obligation is due in the window: never earlier than one that came up before it, unless
+        ``next_due_us`` knows of it."""
         return max(obligation.since_us, state.since_us) + state.beta_us
+
+    def next_due_us(self, state: W) -> int:
+        """When the first obligation is due: the oldest one."""
+        return self.due_us(state, next(iter(state.due.values())))
 
     def expire(self, state: W, at_us: int) -> Emissions:
         if at_us != state.armed_us:
@@ -139,7 +143,7 @@ class WindowInvariant(KeyedInvariant[W]):
         found: list[Emissions] = []
         for name, obligation in list(state.due.items()):
             if self.due_us(state, obligation) > at_us:
-                break
+                continue
             del state.due[name]
             found.append(self.missed(state, name, obligation))
         return [*(each for emissions in found for each in emissions), *self.arm(state)]

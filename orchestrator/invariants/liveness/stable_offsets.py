@@ -8,7 +8,18 @@ import msgspec
 
 from actors.config import CONFIG
 from actors.features import KAFKA_7408
-from actors.trace.events import LogAppend, LogHw, LogTrunc, NodeDown, PartAssume, PartChange, Stamped, TxnState
+from actors.trace.events import (
+    ClockSet,
+    LogAppend,
+    LogHw,
+    LogTrunc,
+    NodeDown,
+    PartAssume,
+    PartChange,
+    Stamped,
+    TxnState,
+)
+from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant, PartitionState, beta
@@ -25,8 +36,9 @@ STABLE = "stable"
 class Unstable(PartitionState):
     """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know. epoch:
     the newest leader epoch; high_watermark: of its leader; transactions: of its log, which ends at log_end. brokers:
-    those that have been heard of. lossy: by which rule a log of the partition has lost its end, "" none. mended:
-    whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+    those that have been heard of. lossy: by which rule a log of the partition has lost its end, "" none. clocks: that
+    may have said when a transaction began. mended: whoever is elected uncleanly leaves no transaction
+    open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
@@ -36,6 +48,7 @@ class Unstable(PartitionState):
     log_end: int = 0
     brokers: set[str] = set()
     lossy: str = ""
+    clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
     def append(self, body: LogAppend) -> None:
@@ -88,7 +101,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeDown)
+        return (*super().news, NodeDown, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Unstable:
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
@@ -100,6 +113,9 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         if type(body) is NodeDown:
             if state.key in body.lost and not state.lossy:
                 state.lossy = "loss-budget"
+            return NOTHING
+        if type(body) is ClockSet:
+            state.clocks.take(event, body)
             return NOTHING
         return super().hear(state, event)
 
@@ -152,8 +168,9 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
     def due_us(self, state: Unstable, obligation: Obligation) -> int:
-        """The timeout of a transaction counts from its beginning, under whatever coordinator: not anew in a window."""
-        timeout_us = state.beta_us - state.bound_us
+        """The timeout of a transaction counts from its beginning, under whatever coordinator: not anew in a window.
+        The coordinator that wrote down the beginning may have been ahead of the one that counts."""
+        timeout_us = state.beta_us - state.bound_us + state.clocks.ahead_us
         return max(obligation.since_us + timeout_us, state.since_us) + state.bound_us
 
     def missed(self, state: Unstable, name: str, obligation: Obligation) -> Emissions:

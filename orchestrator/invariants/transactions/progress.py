@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.config import CONFIG
 from actors.features import KAFKA_7408
-from actors.trace.events import LogAppend, NodeDown, PartChange, PartRemove, Stamped, TxnLoad, TxnMarkers, TxnState
+from actors.trace.events import (
+    ClockSet,
+    LogAppend,
+    NodeDown,
+    PartChange,
+    PartRemove,
+    Stamped,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
+)
+from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -22,13 +35,15 @@ LAST_EPOCH = 0x7FFF
 
 class Undecided(WindowState):
     """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
-    brokers: those that have been heard of; lossy: partition -> rule by which a log of it has lost its end.
-    mended: whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+    brokers: those that have been heard of; lossy: partition -> rule by which a log of it has lost its end. clocks: that
+    may have said when the transaction began. mended: whoever is elected uncleanly leaves no transaction
+    open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
     brokers: set[str] = set()
     lossy: dict[str, str] = {}
+    clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
 
@@ -39,7 +54,8 @@ class TransactionsEnd(WindowInvariant[Undecided]):
     Example: app-1 crashes, and producer 7 has an open transaction with records in orders-0. Its timeout is over, its
     coordinator is up, so is broker-1, which leads orders-0, and no marker of producer 7 comes. Or broker-2 was elected
     as coordinator, read PrepareCommit in its log, and sends no marker. The timeout counts from the beginning of the
-    transaction, so an application that goes on sending does not delay its end.
+    transaction, so neither an application that goes on sending nor another coordinator delays its end; a decision is
+    carried out without it.
     """
 
     id = "T9"
@@ -61,7 +77,7 @@ class TransactionsEnd(WindowInvariant[Undecided]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, PartChange, PartRemove, NodeDown)
+        return (*super().news, PartChange, PartRemove, NodeDown, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Undecided:
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
@@ -80,6 +96,8 @@ class TransactionsEnd(WindowInvariant[Undecided]):
                 state.lossy.setdefault(tp, "loss-budget")
         elif kind is PartRemove:
             self.void(state, body.tp)
+        elif kind is ClockSet:
+            state.clocks.take(event, body)
         else:
             return super().hear(state, event)
         return NOTHING
@@ -120,20 +138,35 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         else:
             self.void(state, COMPLETE)
 
+    def due_us(self, state: Undecided, obligation: Obligation) -> int:
+        """The timeout counts from the beginning, under whatever coordinator: not anew in a window. It may have written
+        the beginning down by a clock that was ahead. What is decided waits for no timeout."""
+        if obligation is state.due.get(COMPLETE):
+            return max(obligation.since_us, state.since_us) + state.bound_us
+        over_us = obligation.since_us + state.timeout_us + state.clocks.ahead_us
+        return max(over_us, state.since_us) + state.bound_us
+
+    def next_due_us(self, state: Undecided) -> int:
+        return min(self.due_us(state, each) for each in state.due.values())
+
     def missed(self, state: Undecided, name: str, obligation: Obligation) -> Emissions:
         if not state.brokers <= state.core:
             return NOTHING
         if name == COMPLETE:
-            sentence = f"the decided transaction of producer id {state.key} was not completed {self.within(state)}"
+            sentence = f"the decided transaction of producer id {state.key} was not completed {self._within(state)}"
             rule = next((rule for tp, rule in state.lossy.items() if tp.startswith(STATE_TOPIC)), "")
             if rule:
                 return self.excused(rule, state.key, sentence, obligation.by, state.window)
             return self.violated(state.key, sentence, obligation.by, state.window)
         sentence = (
-            f"the open transaction of producer id {state.key} in {name} did not end {self.within(state)} (this "
-            f"includes its timeout of {state.timeout_us / 1_000_000:g} s)"
+            f"the open transaction of producer id {state.key} in {name} did not end {self._within(state)} (and after "
+            f"its timeout of {state.timeout_us / 1_000_000:g} s)"
         )
         rule = state.lossy.get(name, "")
         if rule and not (state.mended and rule == "unclean-election"):
             return self.excused(rule, state.key, sentence, obligation.by, state.window)
         return self.violated(state.key, sentence, obligation.by, state.window)
+
+    @staticmethod
+    def _within(state: Undecided) -> str:
+        return f"within {state.bound_us / 1_000_000:g} s without a fault that could prevent it"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import CtlPhase, NodeDown
+from actors.trace.events import ClockSet, CtlPhase, NodeDown
 from actors.trace.transaction_events import TransactionStateName
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
@@ -173,6 +175,44 @@ def test_a_decision_that_is_not_completed() -> None:
         .violations[0]
         .sentence.startswith("the decided transaction of producer id 7 was not completed")
     )
+
+
+def _ended_by(trace: TransactionTrace, bounds: float) -> str:
+    """T9 after so many bounds without any timeout of a transaction."""
+    trace.wall += int(bounds * bound_us(Profile(), "T9"))
+    trace.emit("driver", CtlPhase("running"))
+    return trace.result("T9").status
+
+
+@pytest.mark.parametrize(("bounds", "status"), [(0.9, "vacuous"), (1.1, "violated")])
+def test_a_timeout_that_was_over_before_the_window(bounds: float, status: str) -> None:
+    """Shows that a timeout counts from the beginning of the transaction, not anew in a window."""
+    trace = opened()
+    trace.window("close")
+    later(trace, 60)
+    trace.window("open", *BROKERS)
+    assert _ended_by(trace, bounds) == status
+
+
+@pytest.mark.parametrize(("ahead_us", "status"), [(600_000_000, "vacuous"), (0, "violated")])
+def test_a_beginning_that_was_written_down_by_a_fast_clock(ahead_us: int, status: str) -> None:
+    """Shows that a transaction may last longer by as much as the clock of a broker was ahead."""
+    trace = opened()
+    trace.window("close")
+    trace.emit("broker-2", ClockSet("f", "start", ahead_us, 0))
+    trace.emit("broker-2", ClockSet("f", "stop", 0, 0))
+    later(trace, 60)
+    trace.window("open", *BROKERS)
+    assert _ended_by(trace, 1.1) == status
+
+
+@pytest.mark.parametrize(("bounds", "status"), [(0.9, "held"), (1.1, "violated")])
+def test_a_decision_waits_for_no_timeout(bounds: float, status: str) -> None:
+    """Shows that what is decided has to be completed within the bound, whatever the timeout of the transaction."""
+    trace = opened()
+    trace.decides(True)
+    trace.ends("commit")
+    assert _ended_by(trace, bounds) == status
 
 
 def test_what_excuses_a_transaction_that_stays_open() -> None:
