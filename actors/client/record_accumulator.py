@@ -148,6 +148,8 @@ class RecordAccumulator(msgspec.Struct):
         one must go first.
         """
         low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, batch.attempts)
+        if "batches-retried-at-once" in step.defects:
+            low = high = 0
         batch.attempts += 1
         batch.pausing = True
         if "retry-forgotten" not in step.defects:

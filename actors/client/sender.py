@@ -251,13 +251,13 @@ class Sender(msgspec.Struct):
             offset = answer.base_offset if answer is not None else -1
             self._succeed(step, batch, offset, ended.peer, ended.version, ended.call)
         elif error == KafkaError.MESSAGE_TOO_LARGE and len(batch.records) > 1 and not batch.done:
-            step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
+            _record_refusal(step, batch, ended, error)
             parts = self.accumulator.split(batch)
             if self.idempotent:
                 self.transactions.on_split(batch, parts)
         elif self._can_retry(step, batch, error, answer.log_start_offset if answer is not None else -1):
             if ended.reason is None:
-                step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer))
+                _record_refusal(step, batch, ended, error)
             self.accumulator.put_back(step, batch, self.idempotent)
         elif error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
             # written before, but the broker no longer remembers where: a success without an offset
@@ -275,7 +275,8 @@ class Sender(msgspec.Struct):
         error: int,
         log_start_offset: int,
     ) -> bool:
-        if batch.done or batch.attempts >= self.retries:
+        often = batch.attempts >= self.retries and "retries-unlimited" not in step.defects
+        if batch.done or often:
             return False
         if step.now_ms - batch.created_ms >= self.accumulator.delivery_timeout_ms:
             return False
@@ -378,6 +379,12 @@ class Sender(msgspec.Struct):
                     correlation_id=call,
                 )
             )
+
+
+def _record_refusal(step: Step, batch: ProducerBatch, ended: Ended, error: int) -> None:
+    """A leader refused a batch, which is not given up."""
+    uid = batch.records[0].uid
+    step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer, uid))
 
 
 def send_operation(uid: str, key: str) -> str:

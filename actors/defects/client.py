@@ -78,6 +78,20 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "KAFKA-19012",
         nemesis="clients",
     ),
+    Defect(
+        "batches-retried-at-once",
+        "actors.client",
+        "X11",
+        "A producer sends a refused batch again at once.",
+        nemesis="clients",
+    ),
+    Defect(
+        "retries-unlimited",
+        "actors.client",
+        "X11",
+        "A producer sends a batch again until its delivery timeout, whatever its retries.",
+        nemesis="clients",
+    ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that has to be retried is not.", nemesis="clients"),
     Defect(
         "consumer-gives-up",

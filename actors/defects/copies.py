@@ -107,4 +107,18 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "A new leader that looks for its log start in remote storage takes the last copy for the first.",
         nemesis="tiers",
     ),
+    Defect(
+        "expired-copies-kept",
+        WHERE,
+        "R13",
+        "A leader finds copies that need not be retained, and lets them be.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "copies-below-start-stay",
+        WHERE,
+        "R13",
+        "A leader moves its log start past expired copies, and deletes none.",
+        nemesis="tiers",
+    ),
 )

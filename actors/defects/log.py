@@ -84,6 +84,27 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
         settings=("config.log.flush.start.offset.checkpoint.interval.ms=500",),
     ),
+    Defect(
+        "excess-stays",
+        "actors.log",
+        "L17",
+        "Retention by size deletes nothing.",
+        nemesis="retention",
+    ),
+    Defect(
+        "old-segments-stay",
+        "actors.log",
+        "L17",
+        "Retention by age deletes nothing.",
+        nemesis="retention",
+    ),
+    Defect(
+        "segments-never-full",
+        "actors.log",
+        "P29",
+        "A log begins no new segment, however large or old the active one is.",
+        nemesis="retention",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",

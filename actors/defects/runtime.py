@@ -15,5 +15,13 @@ RUNTIME_DEFECTS: tuple[Defect, ...] = (
         "A refused connection is retried at once.",
         "KIP-144",
     ),
+    Defect(
+        "reconnect-backoff-stays",
+        "actors.node",
+        "X11",
+        "The pause before a connection is made again does not grow.",
+        "KIP-144",
+        nemesis="clients",
+    ),
     Defect("lose-trace", "actors.trace", "X4", "The runtime drops every hundredth event of a node."),
 )

@@ -228,7 +228,8 @@ class ReplicaLog(LogContent):
 
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
         size_bytes = batch.size_bytes
-        if self.active.must_roll(batch, size_bytes, step.wall_ms, self.config):
+        full = self.active.must_roll(batch, size_bytes, step.wall_ms, self.config)
+        if full and "segments-never-full" not in step.defects:
             self.roll(step, files)
         self._note_epoch(batch)
         self.batches.append(batch)

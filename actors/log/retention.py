@@ -24,8 +24,10 @@ def delete_old_segments(step: Step, files: Files, log: ReplicaLog) -> bool:
     below = _due(step, files, log, (segment_end <= log.local_start_offset for segment_end in _segment_ends(log)[:-1]))
     if below:
         log.drop_segments(step, files, below)
-    _delete(step, files, log, _due(step, files, log, _too_much(log)), "retention-bytes")
-    _delete(step, files, log, _due(step, files, log, _too_old(step, log)), "retention-ms")
+    if "excess-stays" not in step.defects:
+        _delete(step, files, log, _due(step, files, log, _too_much(log)), "retention-bytes")
+    if "old-segments-stay" not in step.defects:
+        _delete(step, files, log, _due(step, files, log, _too_old(step, log)), "retention-ms")
     return log.start_offset != start
 
 

@@ -284,7 +284,8 @@ class NetworkClient(msgspec.Struct):
         self._made(step, state)
         if state.backing_off:
             return
-        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, state.failures)
+        failures = 0 if "reconnect-backoff-stays" in step.defects else state.failures
+        low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, failures)
         if "no-reconnect-backoff" in step.defects:
             low = high = 0
         state.failures += 1

@@ -340,14 +340,16 @@ class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
     metadata_epoch: int | UnsetType = UNSET
 
 
-class ErrorSeen(TraceEvent, frozen=True, tag="client.error"):
-    """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request."""
+class ErrorSeen(TraceEvent, frozen=True, omit_defaults=True, tag="client.error"):
+    """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request. ``uid``: the
+    first record of a batch that was refused, and is sent again."""
 
     tp: str
     api: str
     version: int
     error: int
     broker: str
+    uid: str = ""
 
 
 ClientEvent = (

@@ -32,6 +32,7 @@ from orchestrator.invariants.groups.members import (
 from orchestrator.invariants.groups.positions import CommittedPositionsExist, OnlyDeliveredIsCommitted
 from orchestrator.invariants.groups.removed_topics import RemovedTopicsAreForgotten
 from orchestrator.invariants.groups.waits import CoordinatorsWaitAsAsked
+from orchestrator.invariants.hygiene.backoffs import RetriesPause
 from orchestrator.invariants.hygiene.documented_errors import OnlyDocumentedErrors
 from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
@@ -49,6 +50,7 @@ from orchestrator.invariants.liveness.convergence import Converges
 from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
 from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
+from orchestrator.invariants.liveness.retention import RetentionIsCarriedOut
 from orchestrator.invariants.liveness.stable_offsets import StableOffsetsAdvance
 from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
 from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory
@@ -103,6 +105,7 @@ from orchestrator.invariants.partitions.replication import (
     CommittedIsNotTruncated,
     HighWatermarksAreSound,
 )
+from orchestrator.invariants.partitions.segments import SegmentsAreRolled
 from orchestrator.invariants.partitions.sessions import SessionsAreHonoured
 from orchestrator.invariants.partitions.truncation import LeadersSayWhereLogsPart, TruncationEndsOnTheLineage
 from orchestrator.invariants.partitions.watermarks import HighWatermarkFollows, RefusalIsBrief
@@ -142,6 +145,7 @@ from orchestrator.invariants.tiers.readers import (
     ReadersAreFair,
     ReadsHoldNoHandlers,
 )
+from orchestrator.invariants.tiers.retention import ExpiredCopiesGoAway
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
 from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLost
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
@@ -248,6 +252,7 @@ def _of_tiers() -> list[AnyFold]:
         LeavingTheLeaderEndsTheWait(),
         CopiesMakeOneLog(),
         HalfCopiesGoAway(),
+        ExpiredCopiesGoAway(),
     ]
 
 
@@ -307,11 +312,14 @@ def _keyed() -> list[AnyFold]:
         StableOffsetsAdvance(),
         AcknowledgedIsOnAll(),
         Converges(),
+        RetentionIsCarriedOut(),
+        SegmentsAreRolled(),
         ClientsGetTheCurrentMetadata(),
         CallsEnd(),
         PhysicsHold(),
         SameSeedSameRun(),
         NoStorms(),
+        RetriesPause(),
         EverythingDrains(),
         NoBug(),
         TraceIsWhole(),

@@ -169,6 +169,13 @@ PROOFS: dict[str, Proof] = {
         "retention", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"
     ),
     "retention-within-segment": Proof("retention", r"moved the log start of \w+-\d to \d+, which is inside a segment"),
+    "excess-stays": Proof("retention", r"did not delete the segment of bills-0 up to \d+ within 3 s, although there"),
+    "old-segments-stay": Proof(
+        "retention", r"did not delete the segment of orders-\d up to \d+ within 3 s, although it"
+    ),
+    "segments-never-full": Proof(
+        "retention", r"appended \d+ of \w+-\d to a segment of \d+ bytes at least, with segment.bytes = 600"
+    ),
     "anew-keeps-watermark": Proof("retention", r"which it had begun anew at \d+, while its high watermark was \d+"),
     "deletes-to-log-end": Proof("deletions", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"),
     "deletes-whole-batches": Proof(
@@ -235,6 +242,10 @@ PROOFS: dict[str, Proof] = {
     ),
     "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
     "deletes-metadata-alone": Proof("tiers", r"reported a copy of \w+-0 as deleted, but the store still has"),
+    "expired-copies-kept": Proof("tiers", r"did not move the log start of bills-0 to \d+, past a copy, within"),
+    "copies-below-start-stay": Proof(
+        "tiers", r"did not begin to delete a copy of bills-0 below its log start, [\d,]+,"
+    ),
     "local-retention-uncopied": Proof(
         "behind",
         r"deleted its segments of orders-0 below \d+, but the offsets from \d+ on were never copied, and "
@@ -369,6 +380,13 @@ PROOFS: dict[str, Proof] = {
         "told-late", r"broker-1 proposed .* had been refused with INVALID_UPDATE_VERSION", (8,)
     ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
+    "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
+    "retries-unlimited": Proof(
+        "refused", r"sends the batch of \S+ to orders-0 again after 3 refusals, with retries = 2"
+    ),
+    "reconnect-backoff-stays": Proof(
+        "comes-back", r"connected to \S+ again 4\d ms after failure 2 in a row, before the"
+    ),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its timeout"),

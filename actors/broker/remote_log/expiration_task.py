@@ -58,11 +58,13 @@ class ExpirationTask(msgspec.Struct):
         self.running = True
         log = partition.log
         found = find_expired(cache, log, turn.step.wall_ms, copying)
+        if found.start >= 0 and "expired-copies-kept" in turn.step.defects:
+            found = Expired()
         if found.start > log.high_watermark:
             return  # a later run deletes them (``UnifiedLog.maybeIncrementLogStartOffset`` throws)
         if found.start >= 0 and "expired-start-untold" not in turn.step.defects:
             log.increment_start_offset(turn.step, found.start, found.why)
-        self.left = found.segments
+        self.left = found.segments if "copies-below-start-stay" not in turn.step.defects else []
 
 
 def find_expired(cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copying: str) -> Expired:

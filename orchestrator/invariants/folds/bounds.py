@@ -196,6 +196,17 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "R13": Bound(
+        "a copy that need not be retained goes",
+        (Timer("remote.log.manager.task.interval.ms", 2, "the task that looks, and one look that came too early"),),
+    ),
+    "L17": Bound(
+        "a replica deletes a segment that need not be retained",
+        (
+            Timer("log.initial.task.delay.ms", 1, "a broker that started looks for the first time"),
+            Timer("log.retention.check.interval.ms", 1, "it looks again"),
+        ),
+    ),
     "P18": Bound("a leader's high watermark follows its replicas' logs"),
 }
 """Invariant -> its bound."""

@@ -29,12 +29,14 @@ from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
+from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
 from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
 NOBODY = -1
 ACKS_ALL = -1
 
+BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
 CHECKED_SINCE = 4
 """Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
 
@@ -255,18 +257,19 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 class Refreshing(WindowState):
     """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
     partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
-    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_us:
-    the least pause after a refresh. ended_us: when the last one ended, -1 none; by: that event. metadata_epoch: of
-    the last answer that it took over by it. clock: a fault changed the client's clock. silent: who was asked, and
-    is not in the core."""
+    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_ms:
+    the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by: that event;
+    failures: how many in a row were not answered. metadata_epoch: of the last answer that it took over by it. clock: a
+    fault changed the client's clock. silent: who was asked, and is not in the core."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
     leaders: dict[str, dict[int, list[int]]] = {}
     adopted: dict[str, list[Adopted]] = {}
     seen: dict[str, int] = {}
-    backoff_us: int = 0
+    backoff_ms: tuple[int, int] = (0, 0)
     ended_us: int = -1
+    failures: int = 0
     by: Witness | None = None
     clock: bool = False
     stopping: bool = False
@@ -301,21 +304,16 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     }
     unseen = (
         "The destination and leader epoch of a produce that is answered in a later step.",
-        "The growth of a back-off: no pause may be shorter than the first one; on a wrong clock any pause is accepted.",
+        "The growth of a back-off after answers that bring nothing new; on a wrong clock any pause is accepted.",
     )
-
-    EARLY_US = 5_000
-    """Times are recorded in milliseconds of the client's clock."""
-    JITTER = 0.8
-    """Of a back-off, at least."""
 
     @property
     def news(self) -> tuple[type, ...]:
         return (CtlWindow, CtlPhase, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Refreshing:
-        backoff_ms = int(profile.setting("retry.backoff.ms", key, CONFIG["retry.backoff.ms"].default))
-        return Refreshing(key, beta_us=beta(profile, self.id), backoff_us=round(self.JITTER * 1000 * backoff_ms))
+        first_ms, longest_ms = (int(profile.setting(name, key, CONFIG[name].default)) for name in BACKOFF)
+        return Refreshing(key, beta_us=beta(profile, self.id), backoff_ms=(first_ms, longest_ms))
 
     def hear(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -333,7 +331,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
             state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
-            state.adopted, state.keys, state.metadata_epoch = {}, {}, -1
+            state.adopted, state.keys, state.metadata_epoch, state.failures = {}, {}, -1, 0
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
@@ -461,16 +459,19 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if body.outcome == "answered":
             self.kept(state, "refresh")
         began_us = event.wall - 1000 * body.took_ms
-        ended_us, by = state.ended_us, state.by
+        ended_us, by, failures = state.ended_us, state.by, state.failures
         state.ended_us, state.by = event.wall, witness(event)
+        state.failures = 0 if body.outcome == "answered" else failures + 1
         if ended_us < 0 or state.clock:
             return NOTHING
         state.tested += 1
-        if began_us - ended_us >= state.backoff_us - self.EARLY_US:
+        least_us = shortest_us(*state.backoff_ms, max(failures - 1, 0))
+        if began_us - ended_us >= least_us - EARLY_US:
             return NOTHING
+        after = f"failure {failures} in a row" if failures else "the last answer"
         sentence = (
-            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after the last answer, "
-            f"before the back-off of {state.backoff_us // 1000:,} ms was over"
+            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after {after}, "
+            f"before the back-off of {least_us // 1000:,} ms was over"
         )
         return self.violated(state.key, sentence, by, event)
 

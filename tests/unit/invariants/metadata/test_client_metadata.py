@@ -243,6 +243,22 @@ def test_the_pause_between_refreshes() -> None:
     assert told.trace.result("M2").violated == 0
 
 
+@pytest.mark.parametrize(("last_ms", "violated"), [(320, 0), (310, 1)])
+def test_the_pause_between_refreshes_that_fail(last_ms: int, violated: int) -> None:
+    """Shows that the pause doubles with each refresh in a row that is not answered, from the second one on."""
+    told = Told(config={"retry.backoff.ms": 100})
+    for after_ms, outcome in (
+        (0, "timeout"),
+        (80, "timeout"),
+        (160, "disconnect"),
+        (last_ms, "answered"),
+        (80, "answered"),
+    ):
+        told.trace.wall += 1000 * after_ms - told.trace.apart
+        told.refreshes(outcome=outcome)
+    assert told.trace.result("M2").violated == violated
+
+
 @pytest.mark.parametrize("then", ["nothing", "metadata", "stop", "closed", "silent"])
 def test_a_client_that_does_not_look_for_newer_metadata(then: str) -> None:
     """Shows that an error which says that metadata is outdated must lead to a refresh in a window, unless the run comes

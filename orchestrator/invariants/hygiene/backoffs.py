@@ -1,0 +1,177 @@
+"""X11: the pauses before something is tried again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.node.errors import KafkaError
+from actors.node.messages import Api
+from actors.node.spec import partition_name
+from actors.trace.events import ClockSet, ErrorSeen, MetaView, NodeDown, NodeUp, Rpc, SendReturn, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
+from orchestrator.invariants.folds.routes import NODE
+
+RENEWED = ("coordinator", "remote-read-")
+"""Beginnings of the names of connections that their owner may give up for new ones, which begin without a pause."""
+REMEMBERED = 4096
+
+
+class Link(msgspec.Struct):
+    """A connection. failures: how often in a row it failed, or could not be made. down_us: since when it is not there,
+    -1 it is, or that is not known; by: the event that shows it."""
+
+    failures: int = 0
+    down_us: int = -1
+    by: Witness | None = None
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A batch was refused so that it is sent again: how often; when last, and when it was sent for that; by which
+    event."""
+
+    count: int
+    at_us: int
+    sent_us: int
+    by: Witness
+
+
+class Pauses(State):
+    """Of a node. links: "peer connection" -> its state. tried: first record of a batch -> how it fared. moved:
+    partition -> when the node last learned of its leader. sent_us: when the last Produce that ended was sent, at the
+    earliest. grows: whether a pause is told by the failures before it. clock: some fault set the node's clock."""
+
+    reconnect_ms: tuple[int, int] = (0, 0)
+    retry_ms: tuple[int, int] = (0, 0)
+    retries: int = 0
+    links: dict[str, Link] = {}
+    tried: dict[str, Tried] = {}
+    moved: dict[str, int] = {}
+    sent_us: int = 0
+    grows: bool = True
+    clock: bool = False
+
+
+class RetriesPause(KeyedInvariant[Pauses]):
+    """A node that tries again at once, or after the same short pause each time, loads a broker that has failed when it
+    comes back. A producer that tries more often than retries keeps an application waiting that wanted to be told.
+
+    Example: reconnect.backoff.ms is 50 and reconnect.backoff.max.ms 1000. Broker-1 is away, and producer-1 has failed
+    to connect four times: it waits for 320 to 480 ms. Or retry.backoff.ms is 100, and a batch of producer-1 is refused
+    with NOT_ENOUGH_REPLICAS for the third time: it is sent again after 320 to 480 ms, unless another leader is known.
+    """
+
+    id = "X11"
+    title = "What failed is tried again after the back-off, which grows with each failure, and not too often"
+    source = "KIP-580; KIP-144; KIP-601; Kafka's ExponentialBackoff, RecordAccumulator.java, Sender.canRetry"
+    tested_when = "a node makes a connection again, or a batch that was refused is answered again"
+    route = NODE
+    types = (Rpc, ErrorSeen, SendReturn, MetaView, NodeUp, NodeDown, ClockSet)
+    unseen = (
+        "a pause that is too long: L3 to L16 judge what comes of it",
+        "pauses of requests other than Produce; M2 judges those of metadata",
+        "attempts that were not answered: they count for no limit, and no pause is told by them",
+        "nodes on a wrong clock, and batches whose partition has had another leader since",
+        "the growth of pauses of clients with transactions, which may be closed and created again",
+    )
+
+    def initial(self, key: str, profile: Profile) -> Pauses:
+        def own(name: str) -> int:
+            return int(profile.setting(name, key, CONFIG[name].default))
+
+        return Pauses(
+            key,
+            reconnect_ms=(own("reconnect.backoff.ms"), own("reconnect.backoff.max.ms")),
+            retry_ms=(own("retry.backoff.ms"), own("retry.backoff.max.ms")),
+            retries=own("retries"),
+            grows=key not in profile.transactional,
+        )
+
+    def step(self, state: Pauses, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is Rpc:
+            return self._called(state, event, body)
+        if kind is ErrorSeen:
+            return self._refused(state, event, body) if body.uid else NOTHING
+        if kind is SendReturn:
+            tried = state.tried.pop(body.uid, None)
+            answered = body.outcome == "ok" and body.correlation_id >= 0
+            return self._soon(state, event, body.tp, body.uid, tried) if tried is not None and answered else NOTHING
+        if kind is MetaView:
+            for tp in body.accepted:
+                state.moved[partition_name(tp)] = event.wall
+        elif kind is ClockSet:
+            state.clock = True
+        else:
+            state.links, state.tried, state.moved = {}, {}, {}
+        return NOTHING
+
+    # ---- connections ------------------------------------------------------------------------------------------
+
+    def _called(self, state: Pauses, event: Stamped, body: Rpc) -> Emissions:
+        if body.api == Api.Produce.name:
+            state.sent_us = event.wall - 1000 * body.took_ms - EARLY_US
+        if body.connection.startswith(RENEWED):
+            return NOTHING
+        link = state.links.setdefault(f"{body.dst} {body.connection}", Link())
+        makes = body.api == Api.ApiVersions.name
+        found = self._made_again(state, event, body, link) if makes and link.down_us >= 0 else NOTHING
+        if body.outcome != "answered":
+            if makes or link.down_us < 0:
+                link.failures, link.down_us, link.by = link.failures + 1, event.wall, witness(event)
+        elif makes:
+            link.down_us, link.by = -1, None
+            link.failures = 0 if not body.errors else link.failures
+        return found
+
+    def _made_again(self, state: Pauses, event: Stamped, body: Rpc, link: Link) -> Emissions:
+        waited_us = event.wall - 1000 * body.took_ms - link.down_us
+        least_us = shortest_us(*state.reconnect_ms, link.failures - 1 if state.grows else 0)
+        if state.clock:
+            return NOTHING
+        state.tested += 1
+        if waited_us >= least_us - EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{state.key} connected to {body.dst} again {max(waited_us, 0) // 1000:,} ms after failure {link.failures} "
+            f"in a row, before the back-off of {least_us // 1000:,} ms was over"
+        )
+        return self.violated(state.key, sentence, link.by, event)
+
+    # ---- batches ----------------------------------------------------------------------------------------------
+
+    def _refused(self, state: Pauses, event: Stamped, body: ErrorSeen) -> Emissions:
+        if body.error == KafkaError.MESSAGE_TOO_LARGE:
+            state.tried.pop(body.uid, None)  # its parts are new batches
+            return NOTHING
+        tried = state.tried.get(body.uid)
+        count = 1 if tried is None else tried.count + 1
+        state.tried[body.uid] = Tried(count, event.wall, state.sent_us, witness(event))
+        if len(state.tried) > REMEMBERED:
+            del state.tried[next(iter(state.tried))]
+        if count > state.retries:
+            sentence = (
+                f"{state.key} sends the batch of {body.uid} to {body.tp} again after {count:,} refusals, with "
+                f"retries = {state.retries:,}"
+            )
+            return self.violated(state.key, sentence, event)
+        return self._soon(state, event, body.tp, body.uid, tried) if tried is not None else NOTHING
+
+    def _soon(self, state: Pauses, event: Stamped, tp: str, uid: str, tried: Tried) -> Emissions:
+        """A batch that was refused has an answer: it was sent after its pause, or to another leader."""
+        if state.clock or state.moved.get(partition_name(tp), -1) >= tried.sent_us:
+            return NOTHING
+        state.tested += 1
+        least_us = shortest_us(*state.retry_ms, tried.count - 1 if state.grows else 0)
+        waited_us = event.wall - tried.at_us
+        if waited_us >= least_us - EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{state.key} had an answer to the batch of {uid} to {tp} {waited_us // 1000:,} ms after refusal "
+            f"{tried.count} of it, before the back-off of {least_us // 1000:,} ms was over"
+        )
+        return self.violated(state.key, sentence, tried.by, event)

@@ -1,0 +1,247 @@
+"""L17: that replicas delete what need not be retained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import is_recreated
+from actors.trace.events import (
+    ClockSet,
+    ConfigChange,
+    CtlFault,
+    LogAppend,
+    LogHw,
+    LogLocalStart,
+    LogRoll,
+    LogStart,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    PartAssume,
+    PartChange,
+    PartRemove,
+    Stamped,
+    TierSegment,
+)
+from actors.trace.tier_events import FINISHED
+from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
+from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.mirrors.own_segments import (
+    UNKNOWN_MS,
+    Limits,
+    OwnLog,
+    Timestamps,
+    changes_limits,
+    limits_of,
+)
+from orchestrator.invariants.mirrors.stops import Stops
+
+BYTES, AGE = "bytes", "ms"
+TASK = "remote.log.manager.task.interval.ms"
+
+
+class Retained(WindowState):
+    """Of a partition. logs: by broker. copied: broker -> where the copies end (exclusive) that its process knows.
+    task_us: how long a broker may take to see how far a tiered log is copied. stops: what stops brokers. wrong: nothing
+    is judged: limits were changed, or an unclean election or a disk took an end of the log, which may have been copied.
+    skewed: a clock was set, so that no age is judged."""
+
+    profile: Profile = Profile()
+    logs: dict[str, OwnLog] = {}
+    limits: dict[str, Limits] = {}
+    copied: dict[str, int] = {}
+    timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
+    task_us: int = 0
+    stops: Stops = msgspec.field(default_factory=Stops)
+    wrong: bool = False
+    skewed: bool = False
+
+    def log(self, node: str) -> OwnLog:
+        """That of a broker."""
+        found = self.logs.get(node)
+        if found is None:
+            found = self.logs[node] = OwnLog()
+        return found
+
+    def limits_at(self, node: str) -> Limits:
+        """Those of a broker."""
+        found = self.limits.get(node)
+        if found is None:
+            found = self.limits[node] = limits_of(self.profile, self.key, node)
+        return found
+
+
+class RetentionIsCarriedOut(WindowInvariant[Retained]):
+    """Retention keeps disks from filling up. It is each replica's own work, so that no other broker notices when one
+    does not do it.
+
+    Example: retention.bytes of orders is 2000. The log of broker-2 has full segments from 0 and 40 on and an active one
+    from 80 on, and those from 40 on alone have 2,300 bytes. All are below its high watermark. Broker-2 looks every
+    log.retention.check.interval.ms, and its log still begins at 0. Or the newest record of the segment from 0 on is
+    older than retention.ms. Of a tiered log local.retention.bytes and local.retention.ms decide, when the segment is
+    copied; the log start then stays, and the local log start moves.
+
+    A broker deletes by itself: it needs no window, only time. A broker that a fault stopped begins anew.
+    """
+
+    id = "L17"
+    title = "A replica deletes segments that are too much, or too old, at its next look"
+    source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405"
+    tested_when = "a replica moves its log start, or its local log start, past a segment that it had to delete"
+    route = PARTITION
+    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, TierSegment)
+    unseen = (
+        "keys and values of records, which count for the size, and are not in the trace",
+        "the active segment, which also goes when it is too old",
+        "retention by age in runs in which a clock was set",
+        "partitions whose limits an operator changes, and topics that were created again",
+        "tiered logs after an unclean election, or after a disk lost a part of one: a copy may be of another log",
+    )
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartChange, PartRemove)
+
+    def initial(self, key: str, profile: Profile) -> Retained:
+        task_us = 2000 * int(profile.setting(TASK, default=0))
+        wrong = is_recreated(key) or key.startswith("__")
+        return Retained(key, beta_us=beta(profile, self.id), since_us=0, profile=profile, task_us=task_us, wrong=wrong)
+
+    # ---- the run ----------------------------------------------------------------------------------------------
+
+    def hear(self, state: Retained, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is CtlFault:
+            state.stops.take(event, body)
+            return self.arm(state)
+        if kind is ClockSet:
+            state.skewed = True
+            self._void(state, "", AGE)
+        elif kind is ConfigChange:
+            if changes_limits(state.profile, state.key, body):
+                self._give_up(state)
+        elif kind is PartChange:
+            if body.tp == state.key and body.cause == "unclean" and state.limits_at("").tiered:
+                self._give_up(state)
+        elif kind is PartRemove:
+            if body.tp == state.key:
+                self._give_up(state)
+        else:
+            self._restarts(state, event, body)
+        return NOTHING
+
+    def _restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
+        self._void(state, event.node)
+        state.copied.pop(event.node, None)
+        log = state.log(event.node)
+        log.role, log.high_watermark = False, 0
+        if isinstance(body, NodeUp):
+            if body.wiped:
+                state.logs[event.node] = OwnLog()
+        elif state.key in body.lost:
+            log.cut(body.lost[state.key])
+            if state.limits_at(event.node).tiered:
+                self._give_up(state)
+
+    def _give_up(self, state: Retained) -> None:
+        state.wrong = True
+        state.due.clear()
+
+    def _void(self, state: Retained, node: str = "", kind: str = "") -> None:
+        for name in list(state.due):
+            if name.startswith(node) and name.endswith(kind):
+                del state.due[name]
+
+    # ---- what replicas do -------------------------------------------------------------------------------------
+
+    def step(self, state: Retained, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind, log = type(body), state.log(event.node)
+        if kind is LogAppend:
+            log.append(body, state.timestamps.of(body, event.wall))
+            return NOTHING
+        if kind is LogRoll:
+            log.roll(body.base)
+        elif kind is LogHw:
+            log.high_watermark = body.new
+        elif kind is LogTrunc:
+            log.cut(body.to)
+            self._void(state, event.node)
+        elif kind is PartAssume:
+            log.role, log.high_watermark = True, body.high_watermark
+        elif kind is TierSegment:
+            if body.phase == "known" and body.state == FINISHED:
+                state.copied[event.node] = max(body.end + 1, state.copied.get(event.node, 0))
+        else:
+            self._begins(state, event, body)
+        return self._look(state, event)
+
+    def _begins(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> None:
+        """What had to go has gone, by retention or because it was asked for."""
+        log = state.log(event.node)
+        log.begin(body)
+        for name in (f"{event.node}/{BYTES}", f"{event.node}/{AGE}"):
+            known = state.due.get(name)
+            if known is not None and known.target <= log.local:
+                (self.kept if known.since_us <= event.wall else self.void)(state, name)
+        if body.reason not in ("retention-bytes", "retention-ms"):
+            self._void(state, event.node)
+
+    def _look(self, state: Retained, event: Stamped) -> Emissions:
+        """Whether a broker's oldest segment has to go."""
+        node, log = event.node, state.log(event.node)
+        if state.wrong or not log.role or len(log.segments) < 2:
+            return NOTHING
+        oldest = log.oldest()
+        if oldest is None:
+            return NOTHING
+        segment, end, behind = oldest
+        limits = state.limits_at(node)
+        if end > log.high_watermark or (limits.tiered and end > state.copied.get(node, 0)):
+            return NOTHING
+        since_us = event.wall + (state.task_us if limits.tiered else 0)
+        if 0 <= limits.own_bytes <= behind:
+            self._oblige(state, f"{node}/{BYTES}", event, since_us, end)
+        if limits.own_ms >= 0 and not state.skewed and segment.newest_ms < UNKNOWN_MS:
+            old_us = 1000 * (max(segment.newest_ms, 0) + limits.own_ms)
+            self._oblige(state, f"{node}/{AGE}", event, max(since_us, old_us), end)
+        return self.arm(state)
+
+    def _oblige(self, state: Retained, name: str, event: Stamped, since_us: int, end: int) -> None:
+        if name not in state.due:
+            state.due[name] = Obligation(since_us, witness(event), end)
+
+    # ---- when it is due ---------------------------------------------------------------------------------------
+
+    def due_us(self, state: Retained, obligation: Obligation) -> int:
+        """A broker that is stopped deletes nothing, and has all the time again when it goes on."""
+        by = obligation.by
+        assert by is not None, "an event opens it"
+        return max(obligation.since_us, state.stops.free_us(by.node)) + state.beta_us
+
+    def next_due_us(self, state: Retained) -> int:
+        return min(self.due_us(state, each) for each in state.due.values())
+
+    def finish(self, state: Retained, horizon_us: int) -> Emissions:
+        if state.tested or not state.due:
+            return NOTHING
+        seconds = state.beta_us / 1_000_000
+        sentence = f"no broker was up for {seconds:g} s from when a segment had to go"
+        return self.inconclusive(TOO_SHORT, state.key, sentence)
+
+    def missed(self, state: Retained, name: str, obligation: Obligation) -> Emissions:
+        node, _, kind = name.partition("/")
+        limits, log = state.limits_at(node), state.log(node)
+        prefix = "local." if limits.tiered else ""
+        value = limits.own_bytes if kind == BYTES else limits.own_ms
+        why = "there is too much" if kind == BYTES else "it is too old"
+        sentence = (
+            f"{node} did not delete the segment of {state.key} up to {obligation.target:,} within "
+            f"{state.beta_us / 1_000_000:g} s, although {why} by {prefix}retention.{kind} = {value:,}: what it has "
+            f"begins at {log.local:,}"
+        )
+        return self.violated(state.key, sentence, obligation.by)

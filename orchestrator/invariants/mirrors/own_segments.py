@@ -1,0 +1,160 @@
+"""The segments of each replica's log, as far as the trace tells their sizes and ages, and the limits of a topic."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.config import CONFIG
+from actors.node.spec import split_topic_partition
+from actors.trace.events import ConfigChange, LogAppend, LogLocalStart, LogStart
+from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.mirrors.log_mirror import ANEW
+
+BATCH_BYTES, RECORD_BYTES = 61, 10
+"""What a batch and a record of it have at least: the trace does not tell the sizes of keys and values."""
+UNKNOWN_MS = 1 << 62
+"""The age of what nobody knows the timestamps of."""
+REMEMBERED = 4096
+"""Batches of a partition whose timestamps are remembered until the last follower has them."""
+AS_RETENTION = -2
+"""A local limit that is that of the whole log."""
+WORDS = frozenset({"segment", "roll", "retention"})
+"""In the keys that set limits of segments."""
+SWITCHES = frozenset({"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"})
+"""Keys that decide which limits count."""
+
+
+def least_bytes(body: LogAppend) -> int:
+    """The size that a batch has at least."""
+    return BATCH_BYTES + RECORD_BYTES * len(body.uids)
+
+
+class Timestamps(msgspec.Struct):
+    """The newest timestamp of batches, by base offset and leader epoch: leaders tell them, and followers do not."""
+
+    newest: dict[tuple[int, int], int] = {}
+
+    def of(self, body: LogAppend, wall_us: int) -> int:
+        """That of an appended batch. A marker has the time of its append."""
+        place = (body.base, body.batch_epoch)
+        if body.role == "leader":
+            self.newest[place] = max(body.timestamps, default=wall_us // 1000)
+            if len(self.newest) > REMEMBERED:
+                del self.newest[next(iter(self.newest))]
+        return self.newest.get(place, UNKNOWN_MS)
+
+
+class Segment(msgspec.Struct):
+    """A segment of a replica: from ``base`` on, its size at least, and the newest timestamp in it, -1 none."""
+
+    base: int
+    least_bytes: int = 0
+    newest_ms: int = -1
+
+
+class OwnLog(msgspec.Struct):
+    """A replica of a process that is up, or comes back. ``segments``: oldest first; of a tiered log with those that the
+    process has dropped locally. start, local: where the log begins, and what it has itself. role: it has taken up one
+    since it is up, so that it knows the topic's configuration."""
+
+    segments: list[Segment] = []
+    start: int = 0
+    local: int = 0
+    high_watermark: int = 0
+    role: bool = False
+
+    def append(self, body: LogAppend, newest_ms: int) -> None:
+        """A batch came to the end."""
+        if not self.segments:
+            self.segments.append(Segment(body.base))
+        active = self.segments[-1]
+        active.least_bytes += least_bytes(body)
+        active.newest_ms = max(active.newest_ms, newest_ms)
+
+    def roll(self, base: int) -> None:
+        """A new segment takes what comes."""
+        self.segments.append(Segment(base))
+
+    def cut(self, to: int) -> None:
+        """The log ends there. How much of the active segment is left is not known."""
+        while self.segments and self.segments[-1].base > to:
+            self.segments.pop()
+        if self.segments:
+            self.segments[-1].least_bytes = 0
+        self.high_watermark = min(self.high_watermark, to)
+
+    def begin(self, body: LogStart | LogLocalStart) -> None:
+        """The log, or its local part, begins there."""
+        self.start = body.new if isinstance(body, LogStart) else body.log_start
+        if body.reason in ANEW or (isinstance(body, LogLocalStart) and body.reason == "remote"):
+            self.segments, self.local = [Segment(body.new)], body.new
+        else:
+            self.local = max(self.local, body.new)
+            self._drop()
+
+    def _drop(self) -> None:
+        """Forget segments that lie before the log."""
+        while len(self.segments) > 1 and self.segments[1].base <= self.start:
+            del self.segments[0]
+
+    def oldest(self) -> tuple[Segment, int, int] | None:
+        """The oldest full segment that the process has itself, where it ends, and the least size of what follows."""
+        for place, segment in enumerate(self.segments[:-1]):
+            end = self.segments[place + 1].base
+            if end > self.local:
+                return segment, end, self.behind(end)
+        return None
+
+    def behind(self, end: int) -> int:
+        """The size at least of all segments that begin there or later."""
+        return sum(each.least_bytes for each in self.segments if each.base >= end)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much of a partition is kept, and for how long, -1 without end: by a replica itself, and of a tiered log in
+    all. When a segment is full: at this size, at this age."""
+
+    own_bytes: int
+    own_ms: int
+    all_bytes: int
+    all_ms: int
+    segment_bytes: int
+    segment_ms: int
+    tiered: bool
+
+
+def limits_of(profile: Profile, key: str, node: str) -> Limits:
+    """The limits that a node has from the beginning of the run."""
+    topic = split_topic_partition(key)[0]
+    own = profile.topics.get(topic, {}).get("config", {})
+
+    def limit(name: str, of_broker: str) -> int:
+        return int(own[name]) if name in own else int(profile.setting(of_broker, node, CONFIG[of_broker].default))
+
+    def local(name: str, of_broker: str, whole: int) -> int:
+        found = limit(name, of_broker)
+        return whole if found == AS_RETENTION or not tiered else found
+
+    tiered = str(own.get("remote.storage.enable", False)).lower() == "true"
+    whole = limit("retention.bytes", "log.retention.bytes"), limit("retention.ms", "log.retention.ms")
+    return Limits(
+        local("local.retention.bytes", "log.local.retention.bytes", whole[0]),
+        local("local.retention.ms", "log.local.retention.ms", whole[1]),
+        *whole,
+        limit("segment.bytes", "log.segment.bytes"),
+        limit("segment.ms", "log.roll.ms"),
+        tiered,
+    )
+
+
+def changes_limits(profile: Profile, key: str, body: ConfigChange) -> bool:
+    """Whether a change may give a partition other limits than the run began with."""
+    if body.key not in SWITCHES and not WORDS.intersection(body.key.split(".")):
+        return False
+    kind, _, name = body.resource.partition("/")
+    if kind != "topic":
+        return True
+    if name != split_topic_partition(key)[0]:
+        return False
+    first = profile.topics.get(name, {}).get("config", {}).get(body.key)
+    return first is None or body.value is None or str(first).lower() != body.value.lower()

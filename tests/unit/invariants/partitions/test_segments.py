@@ -1,0 +1,234 @@
+"""P29 and L17: that logs begin new segments, and that old ones go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.trace.events import (
+    ClockSet,
+    ConfigChange,
+    CtlFault,
+    LogAppend,
+    LogLocalStart,
+    LogRoll,
+    LogStart,
+    NodeDown,
+    NodeUp,
+    TierSegment,
+)
+from actors.trace.tier_events import FINISHED
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+BATCH_BYTES = 71
+"""What a batch of one record has at least."""
+LIMITS = {"log.retention.check.interval.ms": 1000, "log.initial.task.delay.ms": 1000}
+
+
+class Segments(TraceBuilder):
+    """A log of broker-1, which leads, with the limits of its topic."""
+
+    def __init__(self, **limits: Any) -> None:
+        config = {key.replace("_", "."): value for key, value in limits.items()}
+        super().__init__(config=LIMITS, topics={"orders": {"replicas": 3, "config": config}})
+        self.lead(1)
+
+    def write(self, at_ms: int = -1, broker: int = 1) -> None:
+        """A batch of one record."""
+        role = "leader" if broker == 1 else "follower"
+        node = f"broker-{broker}"
+        self.append(node, f"r{self.log_end(broker)}", role=role)
+        if at_ms >= 0:
+            body = self.events[-1].body
+            assert isinstance(body, LogAppend)
+            body = msgspec.structs.replace(body, timestamps=[at_ms])
+            self.events[-1] = msgspec.structs.replace(self.events[-1], body=body)
+
+    def roll(self, broker: int = 1) -> str:
+        """A new segment begins at the log end."""
+        return self.emit(f"broker-{broker}", LogRoll(TP, self.log_end(broker)))
+
+    def three(self) -> None:
+        """Two full segments of two batches each, all committed, and an active one with a batch."""
+        for _ in range(2):
+            self.write()
+            self.write()
+            self.roll()
+        self.write()
+        self.high_watermark("broker-1", 4)
+
+    def begins(self, new: int, reason: Any = "retention-bytes", broker: int = 1) -> str:
+        return self.emit(f"broker-{broker}", LogStart(TP, new, reason, 0))
+
+    def waits(self, bounds: float) -> None:
+        """Time passes, of bounds of L17."""
+        self.wall += int(bounds * bound_us(Profile(config=LIMITS), "L17"))
+        self.emit("driver", CtlFault("other", "drop", "start", [], {}))
+
+
+# ---- P29 -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("segment_bytes", "violated"), [(2 * BATCH_BYTES, 0), (2 * BATCH_BYTES - 1, 1)])
+def test_a_segment_that_is_full(segment_bytes: int, violated: int) -> None:
+    """Shows that a batch which does not fit into the active segment violates P29, at a follower as well."""
+    trace = Segments(segment_bytes=segment_bytes)
+    for broker in (1, 2):
+        trace.write(broker=broker)
+        trace.write(broker=broker)
+    result = trace.result("P29")
+    assert (result.violated, result.tested) == (2 * violated, 2)
+    assert not violated or result.violations[0].sentence.startswith(
+        "broker-1 appended 1 of orders-0 to a segment of 71 "
+    )
+
+
+@pytest.mark.parametrize(("age_ms", "violated"), [(1000, 0), (1001, 1)])
+def test_a_segment_that_is_old(age_ms: int, violated: int) -> None:
+    """Shows that the timestamp of the active segment's first batch counts, and that a follower has the leader's."""
+    trace = Segments(segment_ms=1000)
+    trace.write(100)
+    for broker in (1, 2):
+        if broker == 2:
+            trace.write(broker=2)
+        trace.write(100 + age_ms, broker=broker)
+    assert trace.result("P29").violated == 2 * violated
+
+
+def test_segments_that_are_rolled() -> None:
+    """Shows that the size and the age begin anew with a segment; what is left after a cut or a restart is not known."""
+    trace = Segments(segment_bytes=2 * BATCH_BYTES, segment_ms=1000)
+    trace.write(0)
+    trace.write(0)
+    trace.roll()
+    trace.write(5000)
+    trace.write(5000)
+    trace.truncate("broker-1", 3)
+    trace.write(9000)
+    assert trace.result("P29").violated == 0
+    trace = Segments(segment_bytes=2 * BATCH_BYTES)
+    trace.write()
+    trace.write()
+    trace.down("broker-1")
+    trace.up("broker-1")
+    trace.write()
+    assert trace.result("P29").violated == 0
+
+
+def test_limits_that_are_changed() -> None:
+    """Shows that P29 does not judge a partition whose limits an operator changed, but that its own are no change."""
+    for value, violated in (("1000", 0), ("100", 1)):
+        trace = Segments(segment_bytes=100)
+        trace.emit("controller-101", ConfigChange(5, 1, "topic/orders", "segment.bytes", value))
+        trace.write()
+        trace.write()
+        assert trace.result("P29").violated == violated
+
+
+# ---- L17 -------------------------------------------------------------------------------------------------------
+
+
+def test_what_retention_deletes_in_time() -> None:
+    """Shows that each deletion that was due tests L17, by size and by age."""
+    trace = Segments(retention_bytes=2 * BATCH_BYTES, retention_ms=1)
+    trace.three()
+    trace.waits(0.9)
+    trace.begins(2)
+    trace.begins(4, "retention-ms")
+    result = trace.result("L17")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+@pytest.mark.parametrize(
+    ("limits", "violated"),
+    [
+        ({"retention_bytes": 3 * BATCH_BYTES}, 1),
+        ({"retention_bytes": 3 * BATCH_BYTES + 1}, 0),
+        ({"retention_ms": 1}, 1),
+        ({"retention_ms": 600_000}, 0),
+        ({"retention_ms": -1, "retention_bytes": -1}, 0),
+    ],
+)
+def test_what_retention_does_not_delete(limits: dict[str, int], violated: int) -> None:
+    """Shows that a segment stays no longer than the bound once the others alone are too large, or it is too old."""
+    trace = Segments(**limits)
+    trace.three()
+    trace.waits(1.1)
+    found = trace.result("L17").violations
+    assert len(found) == violated
+    assert not found or found[0].sentence.startswith(
+        "broker-1 did not delete the segment of orders-0 up to 2 within 4 s"
+    )
+
+
+def test_who_may_not_delete() -> None:
+    """Shows that nobody deletes what is not committed, and that a broker which is stopped or gone has no time."""
+    for hindrance, violated in (("", 1), ("watermark", 0), ("pause", 0), ("ended-pause", 0), ("down", 0), ("begin", 0)):
+        trace = Segments(retention_bytes=BATCH_BYTES)
+        trace.write()
+        trace.write()
+        trace.roll()
+        trace.write()
+        trace.high_watermark("broker-1", 1 if hindrance == "watermark" else 2)
+        if hindrance == "pause":
+            trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+        elif hindrance == "ended-pause":
+            trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+            trace.waits(2)
+            trace.emit("driver", CtlFault("p", "pause", "stop", ["broker-1"], {}))
+            trace.waits(-0.2)
+        elif hindrance == "down":
+            trace.down("broker-1")
+        elif hindrance == "begin":
+            trace.begins(2, "delete-records")
+        trace.waits(1.1)
+        assert trace.result("L17").violated == violated, hindrance
+
+
+def test_ages_by_wrong_clocks() -> None:
+    """Shows that L17 judges no age in a run in which a clock was set, and sizes all the same."""
+    for limits, violated in (({"retention_ms": 1}, 0), ({"retention_bytes": BATCH_BYTES}, 1)):
+        trace = Segments(**limits)
+        trace.emit("producer-1", ClockSet("f", "start", 1, 0))
+        trace.three()
+        trace.waits(1.1)
+        assert trace.result("L17").violated == violated
+
+
+@pytest.mark.parametrize(("copied", "violated"), [(False, 0), (True, 1)])
+def test_local_retention_of_a_tiered_log(copied: bool, violated: int) -> None:
+    """Shows that local limits count for a tiered log, once the segment is copied; what is deleted is the local part."""
+    limits = {"remote_storage_enable": True, "local_retention_bytes": BATCH_BYTES, "retention_bytes": 1_000_000}
+    for deletes in (False, True):
+        trace = Segments(**limits)
+        trace.three()
+        if copied:
+            trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 1, {"0": 0}))
+        if deletes:
+            trace.emit("broker-1", LogLocalStart(TP, 2, "retention-bytes", 0))
+        trace.waits(1.1)
+        result = trace.result("L17")
+        assert (result.violated, result.tested) == (violated * (not deletes), int(copied and deletes))
+
+
+def test_a_restart_and_an_unknown_past() -> None:
+    """Shows that a broker which comes back is judged by what it still has, once it has taken up a role, and not by what
+    a disk lost."""
+    for lost, violated in (({}, 1), ({TP: 3}, 0)):
+        trace = Segments(retention_bytes=2 * BATCH_BYTES)
+        trace.write()
+        trace.write()
+        trace.roll()
+        trace.write()
+        trace.write()
+        trace.emit("broker-1", NodeDown("lossy" if lost else "crash", lost=lost))
+        trace.incarnations["broker-1"] = 1
+        trace.emit("broker-1", NodeUp("broker", 1, "d", False, False))
+        trace.lead(1, 1)
+        trace.high_watermark("broker-1", 2, 1)
+        trace.waits(1.1)
+        assert trace.result("L17").violated == violated

@@ -1,0 +1,133 @@
+"""R13: that copies which need not be retained go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.trace.events import ClockSet, CtlFault, LogRoll, LogStart, TierPhase, TierSegment
+from actors.trace.tier_events import DELETED, FINISHED
+from orchestrator.invariants.folds.bounds import bound_us
+from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.trace_builder import TP, TraceBuilder
+
+BATCH_BYTES = 71
+
+
+class Copies(TraceBuilder):
+    """A tiered log of broker-1, which leads: three segments of two batches each; of the first two there are copies."""
+
+    def __init__(self, **limits: int) -> None:
+        config = {key.replace("_", "."): value for key, value in limits.items()}
+        topics = {"orders": {"replicas": 3, "config": {"remote.storage.enable": True, **config}}}
+        super().__init__(topics=topics)
+        self.lead(1)
+        for number in range(6):
+            self.append("broker-1", f"r{number}")
+            if number in (1, 3):
+                self.emit("broker-1", LogRoll(TP, number + 1))
+        self.high_watermark("broker-1", 6)
+        self.tier("known", "a", 0)
+        self.tier("known", "b", 2)
+        self.begins(0, "remote")
+
+    def tier(self, phase: TierPhase, segment: str, start: int, state: str = FINISHED) -> str:
+        """Something becomes of the copy of two offsets."""
+        return self.emit("broker-1", TierSegment(TP, segment, phase, state, start, start + 1, {"0": start}, 0))
+
+    def deletes(self, segment: str, start: int) -> None:
+        """A deletion from its beginning to its end."""
+        self.tier("deleting", segment, start)
+        self.tier("known", segment, start, "DELETE_SEGMENT_STARTED")
+        self.tier("deleted", segment, start)
+        self.tier("known", segment, start, DELETED)
+
+    def begins(self, new: int, reason: Any = "retention-bytes") -> str:
+        """The log start moves."""
+        return self.emit("broker-1", LogStart(TP, new, reason, 0))
+
+    def waits(self, bounds: float) -> None:
+        """Time passes, of bounds of R13."""
+        self.wall += int(bounds * bound_us(Profile(), "R13"))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+
+
+@pytest.mark.parametrize(
+    ("limits", "violated"),
+    [
+        ({"retention_bytes": 4 * BATCH_BYTES}, 1),
+        ({"retention_bytes": 4 * BATCH_BYTES + 1}, 0),
+        ({"retention_ms": 1}, 1),
+        ({"retention_ms": 86_400_000}, 0),
+    ],
+)
+def test_a_log_start_that_stays(limits: dict[str, int], violated: int) -> None:
+    """Shows that the log start has to pass the first copy once what follows is too large alone, or it is too old."""
+    trace = Copies(**limits)
+    trace.waits(1.1)
+    found = trace.result("R13").violations
+    assert len(found) == violated
+    assert not found or found[0].sentence.startswith(
+        "broker-1 did not move the log start of orders-0 to 2, past a copy"
+    )
+
+
+def test_a_log_start_that_moves() -> None:
+    """Shows that a move in time tests R13, as does the deletion of the copy; one that was not due tests nothing."""
+    trace = Copies(retention_bytes=4 * BATCH_BYTES)
+    trace.waits(0.9)
+    trace.begins(2)
+    trace.waits(0.5)
+    trace.deletes("a", 0)
+    trace.begins(4, "delete-records")
+    trace.deletes("b", 2)
+    trace.waits(2)
+    result = trace.result("R13")
+    assert (result.status, result.tested) == ("held", 3)
+
+
+def test_a_copy_below_the_log_start() -> None:
+    """Shows that a leader has to begin with the deletion of a copy which the log begins behind, and has time for it
+    from when another deletion is over."""
+    trace = Copies()
+    trace.begins(2, "delete-records")
+    trace.waits(1.1)
+    (finding,) = trace.result("R13").violations
+    assert finding.sentence.startswith(
+        "broker-1 did not begin to delete a copy of orders-0 below its log start, 2, within"
+    )
+    for failed, violated in ((False, 0), (True, 1)):
+        trace = Copies()
+        trace.tier("deleting", "x", 0)
+        trace.begins(2, "delete-records")
+        trace.waits(1.1)
+        if failed:
+            trace.tier("delete-failed", "x", 0)
+            trace.waits(0.9)
+            assert trace.result("R13").violated == 0
+            trace.waits(0.2)
+        assert trace.result("R13").violated == violated
+
+
+@pytest.mark.parametrize("hindrance", ["pause", "unclean", "lost", "clock", "leader", "down", "unready"])
+def test_what_may_stay(hindrance: str) -> None:
+    """Shows that nothing is judged after a loss, or of a leader that is stopped or gone, or knows no copies yet."""
+    trace = Copies(**({"retention_ms": 1} if hindrance == "clock" else {"retention_bytes": 4 * BATCH_BYTES}))
+    if hindrance == "unclean":
+        trace.change(1, 1, cause="unclean")
+    elif hindrance == "lost":
+        trace.down("broker-2", "lossy", lost={TP: 5})
+    elif hindrance == "clock":
+        trace.emit("broker-2", ClockSet("c", "start", 1, 0))
+    elif hindrance == "leader":
+        trace.lead(2, 1)
+    elif hindrance == "pause":
+        trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+    elif hindrance == "down":
+        trace.down("broker-1")
+    elif hindrance == "unready":
+        trace.lead(1, 1)
+        trace.tier("known", "c", 4)
+    trace.waits(1.1)
+    assert trace.result("R13").violated == 0
