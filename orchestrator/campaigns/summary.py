@@ -130,7 +130,8 @@ class LostTally(msgspec.Struct):
 
 
 class Worst(msgspec.Struct, frozen=True):
-    """The failure that matters most: of those that lost most acknowledged records, the first; else the first at all.
+    """The failure that matters most: of those that lost most acknowledged records, the first; else the first in which
+    planted defects were caught by the promises meant for them, or the first at all.
     kept: its directory, in the campaign's own, "" if it is not kept."""
 
     seed: int
@@ -339,8 +340,7 @@ class Summary:
             tally.runs += 1
             if name in DEFECTS:
                 tally.caught_by = DEFECTS[name].caught_by
-                told = record.tallies.get(tally.caught_by)
-                caught = told is not None and told.status == "violated"
+                caught = _is_caught(record, name)
                 tally.caught += caught
                 tally.elsewhere += not caught and record.exit_code == UNEXPECTED
         if record.lost:
@@ -430,9 +430,16 @@ class Summary:
         )
 
 
-def _badness(record: RunRecord) -> tuple[bool, int]:
-    """By how much a failure matters: a violation before a run that could not be carried out, then lost records."""
-    return record.exit_code == UNEXPECTED, record.lost
+def _badness(record: RunRecord) -> tuple[bool, int, bool]:
+    """By how much a failure matters: a violation before a run that could not be carried out, then lost records, then
+    whether the promises caught the planted defects that are meant to."""
+    return record.exit_code == UNEXPECTED, record.lost, all(_is_caught(record, name) for name in record.defects)
+
+
+def _is_caught(record: RunRecord, defect: str) -> bool:
+    """Whether a planted defect was caught by the promise that is meant to catch it."""
+    meant = record.tallies.get(DEFECTS[defect].caught_by) if defect in DEFECTS else None
+    return meant is not None and meant.status == "violated"
 
 
 def _judged(tally: InvariantTally) -> int:

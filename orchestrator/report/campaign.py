@@ -115,7 +115,7 @@ def print_campaign(page: Page, report: Report, worst: Verdict | None = None, *, 
         return
     if worst is not None:
         lost = report.worst is not None and report.worst.lost
-        page.say("The failure that lost most" if lost else "The first of these failures", "bold")
+        page.say("The failure that lost most" if lost else "One of these failures in full", "bold")
         print_verdict(page, worst)
         page.say()
     for section in besides(report):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import error_name
+from actors.node.spec import node_name
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
@@ -138,7 +139,7 @@ def _registered(body: BrokerReg) -> str:
 
 def _vote(body: QVote) -> str:
     kind = "PreVote" if body.pre else "vote"
-    return f"{'grants' if body.granted else 'refuses'} {body.candidate} its {kind} in epoch {body.epoch}"
+    return f"{'grants' if body.granted else 'refuses'} {node_name(body.candidate)} its {kind} in epoch {body.epoch}"
 
 
 def _fetched(body: RepFetch) -> str:

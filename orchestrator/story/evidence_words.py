@@ -78,8 +78,8 @@ def _viewed(body: MetaView) -> str:
 
 
 def _persisted(body: QPersist) -> str:
-    leader = f"leader {body.leader_id}" if body.leader_id >= 0 else "no leader"
-    vote = f"a vote for {body.voted_for}" if body.voted_for >= 0 else "no vote"
+    leader = f"leader {node_name(body.leader_id)}" if body.leader_id >= 0 else "no leader"
+    vote = f"a vote for {node_name(body.voted_for)}" if body.voted_for >= 0 else "no vote"
     return f"stores quorum epoch {body.epoch} with {leader} and {vote}"
 
 

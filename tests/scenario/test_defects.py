@@ -56,9 +56,9 @@ PROOFS: dict[str, Proof] = {
     "seeks-without-waiting": Proof(
         "kip-232-external-offsets/seed", r"seeks to the external offset \d+ of orders-0, stored with metadata epoch \d+"
     ),
-    "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \d+ after it had granted it to \d+"),
-    "pre-vote-is-stored": Proof("divided", r"stored a vote for \d+ in epoch \d+, but it granted no vote"),
-    "standing-forgets-vote": Proof("no-winner", r"lost its vote for \d+ in epoch \d+ although it knows"),
+    "double-vote": Proof("quorum", r"granted its vote in epoch \d+ to \S+ after it had granted it to \S+"),
+    "pre-vote-is-stored": Proof("divided", r"stored a vote for \S+ in epoch \d+, but it granted no vote"),
+    "standing-forgets-vote": Proof("no-winner", r"lost its vote for \S+ in epoch \d+ although it knows"),
     "removed-leader-stays": Proof("voter-changes", r"after its own removal from the voters was committed"),
     "check-quorum-counts-observers": Proof(
         "heard-by-brokers", r"still led epoch 1 \d+ s after the last time that a majority"
@@ -68,9 +68,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "flush-end-inclusive": Proof("quorum", r"has the metadata log on its disk up to \d+, but its log ends at \d+"),
     "leader-counts-sent": Proof("quorum", r"high watermark to \d+ counting \S+, which had fetched only up to \d+ in"),
-    "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \d+ before the vote was on its disk"),
-    "same-epoch-leader": Proof("quorum", r"leader of quorum epoch \d+ is \d+ according to \S+, and \d+ according"),
-    "vote-for-any": Proof("stale-voter", r"granted \d+ its vote in epoch \d+, whose log ends at"),
+    "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \S+ before the vote was on its disk"),
+    "same-epoch-leader": Proof("quorum", r"leader of quorum epoch \d+ is \S+ according to \S+, and \S+ according"),
+    "vote-for-any": Proof("stale-voter", r"granted \S+ its vote in epoch \d+, whose log ends at"),
     "pre-vote-while-followed": Proof("divided", r"granted controller-\d a pre-vote .*, which has answered it"),
     "prospective-refuses": Proof(
         "divided", r"refused controller-\d a pre-vote in epoch \d+; the candidate's log ends at"

@@ -235,11 +235,11 @@ def _wrongly(state: Truncations, node: str, body: RepTruncate, asked: Asked | No
     elif body.reason == "high-watermark":
         # Its leader cannot tell, or it has no leader epochs to ask about; every batch has one.
         if (asked is None or asked.told != UNTOLD) and body.to < body.was:
-            return "although its leader had not answered that it knows none of its leader epochs", None
+            return "which is right only after the leader has answered that it knows none of its leader epochs", None
     else:
         refused = state.out_of_range.get(node)
         if refused is None or refused.leader_epoch != body.leader_epoch:
-            return "although its leader had not answered that its position is out of range", None
+            return "which is right only after the leader has answered that its position is out of range", None
         if body.to > body.told_end:
             return f"although its leader's log ends at {body.told_end:,}", refused.by
     return "", None

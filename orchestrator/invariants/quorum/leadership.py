@@ -70,8 +70,8 @@ class OneLeaderPerEpoch(KeyedInvariant[EpochLeaders]):
             return NOTHING
         return self.violated(
             state.key,
-            f"the leader of quorum epoch {body.epoch} is {body.leader_id} according to {event.node}, and "
-            f"{known.leader} according to {known.by.node}",
+            f"the leader of quorum epoch {body.epoch} is {node_name(body.leader_id)} according to {event.node}, and "
+            f"{node_name(known.leader)} according to {known.by.node}",
             known.by,
             event,
         )
@@ -169,8 +169,8 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
                     state.given = body.epoch
         elif known is not None and body.leader_id < 0:
             sentence = (
-                f"the disk of {event.node} lost its vote for {known.leader} in epoch {body.epoch} although it knows no "
-                "leader of that epoch"
+                f"the disk of {event.node} lost its vote for {node_name(known.leader)} in epoch {body.epoch} although "
+                "it knows no leader of that epoch"
             )
             found.extend(self.violated(event.node, sentence, known.by, event))
         return found
@@ -182,7 +182,8 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
             return NOTHING
         known = state.persisted[epoch]
         sentence = (
-            f"{event.node} stored a vote for {known.leader} in epoch {epoch}, but it granted no vote in that epoch"
+            f"{event.node} stored a vote for {node_name(known.leader)} in epoch {epoch}, but it granted no vote in "
+            "that epoch"
         )
         return self.violated(event.node, sentence, known.by, event)
 
@@ -200,11 +201,11 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
             return NOTHING
         return self.violated(
             event.node,
-            f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
+            f"{event.node} granted its vote in epoch {body.epoch} to {node_name(body.candidate)} "
             + (
                 "before the vote was on its disk"
                 if stored is None
-                else f"while its disk has a vote for {stored.leader}"
+                else f"while its disk has a vote for {node_name(stored.leader)}"
             ),
             None if stored is None else stored.by,
             event,
@@ -213,8 +214,8 @@ class OneDurableVotePerEpoch(KeyedInvariant[VoterState]):
 
 def _twice(event: Stamped, body: QVote, known: LeaderFact) -> str:
     return (
-        f"{event.node} granted its vote in epoch {body.epoch} to {body.candidate} "
-        f"after it had granted it to {known.leader}"
+        f"{event.node} granted its vote in epoch {body.epoch} to {node_name(body.candidate)} "
+        f"after it had granted it to {node_name(known.leader)}"
     )
 
 
@@ -249,8 +250,8 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
         return self.violated(
             event.node,
             f"{event.node}, whose log ends at {body.voter_end:,} with epoch {body.voter_last_epoch}, granted "
-            f"{body.candidate} its {'pre-vote' if body.pre else 'vote'} in epoch {body.epoch}, whose log ends at "
-            f"{body.candidate_end:,} with epoch {body.candidate_last_epoch}",
+            f"{node_name(body.candidate)} its {'pre-vote' if body.pre else 'vote'} in epoch {body.epoch}, whose log "
+            f"ends at {body.candidate_end:,} with epoch {body.candidate_last_epoch}",
             event,
         )
 

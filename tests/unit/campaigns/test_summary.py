@@ -66,6 +66,8 @@ def test_what_was_planted_and_lost_stands_first() -> None:
     assert (tone(report), report.exit_code) == ("held", 1)
     assert summary.worst is not None and summary.worst.seed == 3
     once = report_of(summary_of(planted(1, 0), planted(2, 0, caught=False)))
+    later = summary_of(planted(1, 0, caught=False), planted(2, 0), planted(3, 0))
+    assert later.worst is not None and later.worst.seed == 2, "the run to explain is one that was caught as meant"
     assert "caught in 1 of 2 runs" in next(headlines(once))
     assert "no record acknowledged with acks=all was lost against the rules (tested 4 times)" in headlines(once)
 

@@ -94,11 +94,11 @@ def test_a_failure_is_explained(spark: NoSpark) -> None:
     and the whole story of the first run that failed so."""
     Path("small.yaml").write_text(Path("small.yaml").read_text() + "defects: [leader-skips-offset]\n")
     lines = krift("campaign", "small.yaml", "--seeds", "2", "--quiet", "--sample", "0").out.splitlines()
-    failures = lines[lines.index("Failures") : lines.index("The first of these failures")]
+    failures = lines[lines.index("Failures") : lines.index("One of these failures in full")]
     assert re.match(r"2 runs: \w+ ", failures[1])
     assert failures[3].startswith("  first: seed 1, the 1st run to end, after ")
     assert re.search(r"  again with  krift run \S+$", failures[4])
-    told = lines[lines.index("The first of these failures") : lines.index("NEVER TESTED")]
+    told = lines[lines.index("One of these failures in full") : lines.index("NEVER TESTED")]
     assert re.match(r"small, sim, seed \d", told[1]), told[1]
     assert told[2].startswith("planted on purpose: leader-skips-offset (")
     assert told[3].startswith("VIOLATED with the planted defect: ")

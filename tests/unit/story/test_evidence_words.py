@@ -69,7 +69,7 @@ def _told(body: Any) -> str:
             MetaView("broker-2", {"orders-0": 4, "orders-1": 2}, ["orders-0"], {"orders-0": 3}),
             "learns from broker-2: broker-3 leads orders-0 in leader epoch 4, orders-1 in leader epoch 2 (ignored)",
         ),
-        (QPersist("d", 3, -1, 2), "stores quorum epoch 3 with no leader and a vote for 2"),
+        (QPersist("d", 3, -1, 2), "stores quorum epoch 3 with no leader and a vote for broker-2"),
         (QSnap("d", "create", 118, 2), "makes a snapshot of the metadata log up to 118"),
         (LogFlush("orders-0", 1310), "has its log of orders-0 on disk up to 1,310"),
         (ClockSet("f1", "start", -2_500_000, 100), "has a clock with an offset of -2.5 s and a rate of +100 ppm"),

@@ -47,7 +47,8 @@ def test_two_leaders_of_an_epoch() -> None:
     assert result.status == "violated"
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "the leader of quorum epoch 7 is 103 according to controller-2, and 101 according to controller-1"
+        "the leader of quorum epoch 7 is controller-3 according to controller-2, and controller-1 according to "
+        "controller-1"
     )
 
 
@@ -82,7 +83,7 @@ def test_two_votes_in_an_epoch() -> None:
     assert (result.status, result.violated) == ("violated", 1)
     assert result.violations[0].events == [first, second]
     assert result.violations[0].sentence == (
-        "controller-2 granted its vote in epoch 7 to 103 after it had granted it to 101"
+        "controller-2 granted its vote in epoch 7 to controller-3 after it had granted it to controller-1"
     )
 
 
@@ -93,12 +94,12 @@ def test_a_vote_before_the_disk_has_it() -> None:
     result = trace.result("Q2")
     assert result.violations[0].events == [early]
     assert result.violations[0].sentence == (
-        "controller-2 granted its vote in epoch 7 to 101 before the vote was on its disk"
+        "controller-2 granted its vote in epoch 7 to controller-1 before the vote was on its disk"
     )
     other = TraceBuilder()
     other.persist(FOLLOWER, 7, voted=103)
     other.vote(FOLLOWER, 7, 101)
-    assert other.result("Q2").violations[0].sentence.endswith("while its disk has a vote for 103")
+    assert other.result("Q2").violations[0].sentence.endswith("while its disk has a vote for controller-3")
 
 
 def test_pre_votes_and_refusals_bind_nobody() -> None:
@@ -358,10 +359,10 @@ def test_a_vote_for_less_than_the_voter_has() -> None:
     first, second = trace.result("Q4").violations
     assert (first.events, first.key) == ([event], "controller-2")
     assert first.sentence == (
-        "controller-2, whose log ends at 10 with epoch 3, granted 101 its vote in epoch 4, whose log ends at 9 with "
-        "epoch 3"
+        "controller-2, whose log ends at 10 with epoch 3, granted controller-1 its vote in epoch 4, whose log ends at "
+        "9 with epoch 3"
     )
-    assert "granted 101 its pre-vote" in second.sentence
+    assert "granted controller-1 its pre-vote" in second.sentence
 
 
 def test_a_vote_that_is_stored_was_given() -> None:
@@ -375,7 +376,7 @@ def test_a_vote_that_is_stored_was_given() -> None:
     found = trace.result("Q2").violations[0]
     assert (found.events, found.sentence) == (
         [stored, told],
-        "controller-2 stored a vote for 101 in epoch 7, but it granted no vote in that epoch",
+        "controller-2 stored a vote for controller-1 in epoch 7, but it granted no vote in that epoch",
     )
     trace.events.pop()
     trace.up(FOLLOWER, "controller")
@@ -395,5 +396,5 @@ def test_a_vote_on_disk_stays_until_there_is_a_leader() -> None:
     found = trace.result("Q2").violations[0]
     assert (found.events, found.sentence) == (
         [stored, forgot],
-        "the disk of controller-2 lost its vote for 101 in epoch 7 although it knows no leader of that epoch",
+        "the disk of controller-2 lost its vote for controller-1 in epoch 7 although it knows no leader of that epoch",
     )
