@@ -140,7 +140,7 @@ def _in_words(found: Surroundings, why: bool) -> Iterator[str]:
         yield f"  on {event.node} after it" if after else f"  it is the last on {event.node}"
         yield from (f"    {_line(each, found.zero_us)}" for each in after)
         if why:
-            yield "  why, from effect to cause"
+            yield "  why, from effect to cause (from: a message of another node; after: the node's own event before)"
             for how, each in found.causes(event):
                 yield f"    {how:<8}{_line(each, found.zero_us)}"
         elif event.cause:

@@ -33,7 +33,7 @@ FAILURES, NO_FAILURES = "Failures, one line for each signature", "Failures"
 TESTED = "Column tested: number of tests in all runs together. The other columns: numbers of runs with that status."
 PROMISES, SUM, OUTCOME = "Promises", "Sum", "Outcome"
 MISMATCHES, NEVER, BELIED = "MISMATCHES", "NEVER TESTED", "TESTED, ALTHOUGH DECLARED UNTESTED"
-UNCONCERNED = "Not tested, as no run has what they are about"
+UNCONCERNED = "Not tested, because no run has their subject"
 DOUBTFUL = (NEVER, BELIED)
 """Headings of what makes a campaign undecided."""
 
@@ -220,7 +220,7 @@ def how_many_were_tested(report: Report) -> str:
     tested = sum(each.tested > 0 for each in every.values())
     why = [f"{len(report.vacuous)} without a reason ({NEVER})"] if report.vacuous else []
     why += [f"{len(report.untested)} as the nemesis declares"] if report.untested else []
-    why += [f"{len(report.unconcerned)} as no run has what they are about"] if report.unconcerned else []
+    why += [f"{len(report.unconcerned)} because no run has their subject"] if report.unconcerned else []
     rest = len(every) - tested - len(report.vacuous) - len(report.untested) - len(report.unconcerned)
     why += [f"{rest} as no run decided them"] if rest else []
     sum_of = f"{tested} of {some(len(every), 'promise')} were tested in some run"

@@ -35,8 +35,8 @@ class VoterChangesEnd(WindowInvariant[Changing]):
     different majorities. Once no fault is left the change ends: the leader commits it and all members have it, or
     another leader does without it and all members truncate it.
 
-    Example: controller-4 is added by a leader that is cut off, and is in force in two of four logs. The others elect a
-    leader without it; controller-1 comes back, truncates the record, and still counts four voters.
+    Example: controller-4 is added by a leader that is cut off, and two of four logs have the new voter set. The others
+    elect a leader without it; controller-1 comes back, truncates the record, and still counts four voters.
     """
 
     id = "L9"

@@ -69,7 +69,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
     every record twice, or skips the records in between. That is right if the log does not have that position, and wrong
     if the answer came from a replaced leader, or from a replica that is behind.
 
-    Example: consumer-1 is at 40 of orders-0, of which 52 is committed. With old metadata it asks broker-1, which was
+    Example: consumer-1 is at 40 of orders-0, which is committed up to 52. With old metadata it asks broker-1, which was
     replaced and has 30 records: out of range. It begins at 0. A member of a group is reset as well if it begins where
     auto.offset.reset says although its group has a committed position.
     """

@@ -50,14 +50,14 @@ class TruncationEndsOnTheLineage(LogInvariant[Truncations]):
     less leaves records that the leader never had; truncating more drops copies of committed records, which may be the
     last ones. A leader's answer in one leader epoch says nothing about the log in the next.
 
-    Example: broker-3 holds orders-0 up to 1,310, of which the leader of epoch 5 has everything up to 1,250, and
+    Example: broker-3 holds orders-0 up to 1,310, the leader of epoch 5 has the same records up to 1,250, and broker-3
     truncates to 1,204; or it appends the leader's 1,250 on top of an end at which the two logs differ (KAFKA-7164).
     Each reason for a truncation has its limit: a position out of range truncates to the end of the leader's log, a log
     that cannot be compared to the high watermark, and after a crash the unreadable part is truncated.
     """
 
     id = "P12"
-    title = "A follower truncates to the leader's lineage, not below it, and as its leader said in this leader epoch"
+    title = "A follower truncates to where its log leaves its leader's, as the leader's answers in this epoch say"
     source = "KIP-279; KAFKA-7164; KAFKA-7415; Kafka's AbstractFetcherThread, getOffsetTruncationState"
     tested_when = (
         "a replica truncates its log for any reason, acts on its leader's answer about divergence, appends its first "

@@ -424,7 +424,7 @@ VOTER_CHANGES = (ADD_VOTER, REMOVE_VOTER)
 
 
 class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
-    """A change that the controller has confirmed is in force: a leader relies on its ISR, an operator on the
+    """A change that the controller has confirmed has effect: a leader relies on its ISR, an operator on the
     configuration or on the voters. The confirmation was wrong if the change is not committed yet, or is lost
     afterwards.
 

@@ -211,7 +211,7 @@ def test_every_promise_that_nothing_tested_is_in_a_list() -> None:
     assert report.unconcerned["T4"] == "no client has transactions"
     tested = len(report.invariants) - 6
     parts = (
-        "not tested: 1 without a reason (NEVER TESTED), 2 as the nemesis declares, 3 as no run has what they are about"
+        "not tested: 1 without a reason (NEVER TESTED), 2 as the nemesis declares, 3 because no run has their subject"
     )
     assert f"{tested} of {len(report.invariants)} promises were tested in some run; {parts}." in markdown(report)
     assert "| O1 | no consumer has a group |" in markdown(report)

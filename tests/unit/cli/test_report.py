@@ -52,7 +52,7 @@ def test_an_event_is_told_in_words_among_its_neighbours(run: Path) -> None:
     assert lines[0].endswith(f"[{reply.id}]")
     assert f"  on {reply.node} before it" in lines
     assert f"  on {reply.node} after it" in lines
-    chain = lines[lines.index("  why, from effect to cause") + 1 :]
+    chain = lines[next(n for n, line in enumerate(lines) if line.startswith("  why, from effect to cause")) + 1 :]
     assert chain[0].startswith("    from ")
     assert chain[0].endswith(f"[{reply.cause}]")
 
