@@ -127,6 +127,21 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "heartbeats-unheeded",
+        _COORDINATOR,
+        "O10",
+        "A coordinator answers heartbeats, and counts the sessions of members from when they joined.",
+        nemesis="groups",
+    ),
+    Defect(
+        "static-return-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator does not write down that a static member came back under another id.",
+        "KIP-345",
+        nemesis="groups",
+    ),
+    Defect(
         "loaded-members-unwatched",
         _COORDINATOR,
         "O9",

@@ -24,6 +24,7 @@ from orchestrator.invariants.folds.fold import Fold, Invariant
 from orchestrator.invariants.folds.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.groups.commits import AcknowledgedCommitsAreFetched, CommitsGoForwardInMetadataTime
 from orchestrator.invariants.groups.coordinators import MemoryEqualsTheLog
+from orchestrator.invariants.groups.heartbeats import HeardMembersStay
 from orchestrator.invariants.groups.members import (
     GenerationsMoveForward,
     OneOwnerAtATime,
@@ -285,6 +286,7 @@ def _keyed() -> list[AnyFold]:
         OneOwnerAtATime(),
         GenerationsMoveForward(),
         CoordinatorsWaitAsAsked(),
+        HeardMembersStay(),
         GroupsGetTogether(),
         AllOrNothing(),
         StatesFollowTheRule(),

@@ -494,6 +494,12 @@ PROOFS: dict[str, Proof] = {
     "partition-left-out": Proof("group-quiet", r"did not become stable within .*: nobody owns orders-\d", (3,)),
     "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "silent-member-stays": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
+    "heartbeats-unheeded": Proof(
+        "static-members", r"answered the Heartbeat of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it was sent"
+    ),
+    "static-return-unwritten": Proof(
+        "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
+    ),
     "loaded-members-unwatched": Proof(
         "group-waits", r"group g has been Stable at \S+ in generation \d+ for .* s, although its member \S+ is", (3,)
     ),

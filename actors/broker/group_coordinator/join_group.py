@@ -216,14 +216,16 @@ def _update_static_member(join: Join, group_instance_id: str, old_id: str, new_i
     reason = f"static member {new_id} with instance id {group_instance_id} joined"
     if group.state == STABLE and group.select_protocol() == group.protocol:
         assignment = {each.member_id: each.assignment for each in group.members.values()}
-        result = writes.append(turn, join.shard, [records.group_metadata(group, assignment)])
+        error = KafkaError.NONE
+        if "static-return-unwritten" not in turn.step.defects:
+            error = writes.append(turn, join.shard, [records.group_metadata(group, assignment)]).error
         end, tp = join.shard.written, join.shard.tp
         stored = DelayedStaticMember(
             f"{tp}@{end}",
             writes.deadline_ms(turn),
             tp,
             end,
-            result.error,
+            error,
             group.group_id,
             join.version,
             group_instance_id,

@@ -58,7 +58,8 @@ def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaE
         return error
     if request.generation_id != group.generation:
         return KafkaError.ILLEGAL_GENERATION
-    reschedule_heartbeat(turn, group, group.members[request.member_id])
+    if "heartbeats-unheeded" not in turn.step.defects:
+        reschedule_heartbeat(turn, group, group.members[request.member_id])
     return KafkaError.REBALANCE_IN_PROGRESS if group.state == PREPARING_REBALANCE else KafkaError.NONE
 
 

@@ -39,11 +39,14 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stable(msgspec.Struct, frozen=True, gc=False):
-    """A generation whose assignment is committed."""
+    """A generation whose assignment is committed. members: by their ids; earlier: what they were in the same
+    generation, before a static member came back under another id."""
 
     generation: int
     coordinator_epoch: int
     by: Witness
+    members: tuple[str, ...] = ()
+    earlier: tuple[tuple[str, ...], ...] = ()
 
 
 class Memory(State):
@@ -137,7 +140,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     exemptions = LOSS
     unseen = (
         "Answers of a replaced coordinator that does not know of its replacement.",
-        "Members and assignments of a loaded group: O2 and O4 know those of stable generations.",
+        "Assignments of a loaded group, and members that no earlier generation had: O2 and O4 know those.",
         "Whether an expired position was due to expire.",
     )
 
@@ -177,7 +180,11 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             state.empty[body.group] = body.coordinator_epoch
         known = state.stable.get(body.group)
         if body.state == "Stable" and (known is None or body.generation >= known.generation):
-            state.stable[body.group] = Stable(body.generation, body.coordinator_epoch, witness(event))
+            members, earlier = tuple(sorted(body.members)), tuple[tuple[str, ...], ...]()
+            if known is not None and known.generation == body.generation and known.members != members:
+                earlier = (*known.earlier, known.members)[-REPLACED:]
+            place = (body.generation, body.coordinator_epoch)
+            state.stable[body.group] = Stable(*place, witness(event), members, earlier)
 
     # ---- who coordinates ------------------------------------------------------------------------------------
 
@@ -288,19 +295,29 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
         for group, stable in state.stable.items():
             if stable.coordinator_epoch >= body.coordinator_epoch:
                 continue
-            told = body.groups.get(group)
-            if told is not None and told[1] >= stable.generation:
+            wrong = _outdated(body, group, stable)
+            if not wrong:
                 continue
-            did = f"loaded group {group} in generation {told[1]}" if told is not None else f"loaded no group {group}"
-            sentence = (
-                f"{event.node} {did}, but generation {stable.generation} of it was stable in leader epoch "
-                f"{stable.coordinator_epoch} of {state.key}"
-            )
+            sentence = f"{event.node} {wrong} in leader epoch {stable.coordinator_epoch} of {state.key}"
             taint = mirror.taint_below(1 << 62, stable.coordinator_epoch)
             if taint is not None:
                 return self.excused(taint.rule, state.key, sentence, stable.by, event)
             return self.violated(state.key, sentence, stable.by, event)
         return NOTHING
+
+
+def _outdated(body: GrpLoad, group: str, stable: Stable) -> str:
+    """What a coordinator that has read the log should have known of a group, "" if it does."""
+    told = body.groups.get(group)
+    was = f"but generation {stable.generation} of it was stable"
+    if told is None:
+        return f"loaded no group {group}, {was}"
+    if told[1] < stable.generation:
+        return f"loaded group {group} in generation {told[1]}, {was}"
+    members = tuple(sorted(body.members.get(group, {})))
+    if told[1] > stable.generation or told[0] != "Stable" or members not in stable.earlier:
+        return ""
+    return f"loaded group {group} with the members {', '.join(members)}, {was} with {', '.join(stable.members)}"
 
 
 def _may_be_newer(record: Record, end: int) -> bool:

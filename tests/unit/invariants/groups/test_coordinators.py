@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.trace.events import PartAssume
+import pytest
+
+from actors.trace.events import GrpLoad, PartAssume
 from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
 
 
@@ -244,3 +246,21 @@ def test_what_another_leader_has_replaced_comes_back_with_an_unclean_leader() ->
         trace.commits_up_to(1, 2, 2)
         trace.loads(2, entry(told), 2, 1)
         assert trace.result("O7").violated == violated, told
+
+
+@pytest.mark.parametrize(("members", "violated"), [("m1 m3", 0), ("m1 m2", 1), ("m1 m4", 0), ("m1", 0)])
+def test_a_static_member_that_came_back(members: str, violated: int) -> None:
+    """Shows that a coordinator which loads a stable generation knows a member id that was told since, and perhaps a
+    later one, but not one that was replaced before."""
+    trace = Coordinated()
+    trace.begins()
+    trace.gen("Stable", 4, "m1")
+    trace.gen("Stable", 5, "m1 m2")
+    trace.gen("Stable", 5, "m1 m3")
+    trace.leads(2, 1)
+    known = {"g": dict.fromkeys(members.split(), "consumer-1")}
+    trace.emit("broker-2", GrpLoad(OFFSETS, 1, True, 0, {}, {"g": ("Stable", 5)}, known))
+    result = trace.result("O7")
+    assert result.violated == violated
+    if violated:
+        assert "with the members m1, m2, but generation 5 of it was stable with m1, m3 in" in trace.said()
