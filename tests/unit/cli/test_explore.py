@@ -18,7 +18,8 @@ def test_the_shortest_way_to_a_defect_is_told() -> None:
     assert "broken: a vote that was given is kept (Q2): controller-2 gave controller-1 its vote of epoch 1" in ended.out
     assert "   6. controller-2 crashes and comes back with what was synced -> unattached in epoch 0" in ended.out
     assert (
-        "Q2 of its trace: controller-2 granted its vote in epoch 1 to 101 before the vote was on its disk" in ended.out
+        "Q2 of its trace: controller-2 granted its vote in epoch 1 to controller-1 before the vote was on its disk"
+        in ended.out
     )
 
 
