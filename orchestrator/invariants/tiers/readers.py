@@ -81,7 +81,10 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
     title = "Each read from remote storage ends once, and none continues after its request was answered"
     source = "KIP-1075; Kafka's DelayedRemoteListOffsets.onExpiration; RemoteLogManager.asyncOffsetRead"
     tested_when = "a read ends, is cancelled, or expires"
-    unseen = ("Reads at the end of a run: X6 judges the remains.",)
+    unseen = (
+        "Reads at the end of a run: X6 judges the remains.",
+        "How long the read of a Fetch that has expired goes on: Kafka does not interrupt it (DelayedRemoteFetch).",
+    )
     exemptions = {"clock": "A fault stopped the broker, or changed its clock, when the thread had to be free."}
     route = NODE
     types = (TierTask, RpcReply, NodeUp, NodeDown)
@@ -129,7 +132,7 @@ class NoWorkIsLeaked(TimedInvariant[Reads]):
             return NOTHING
         state.tested += 1
         read.given_up, read.by = True, witness(event)
-        if not (read.running and body.phase == "expire"):
+        if not (read.running and body.phase == "expire") or body.kind == "fetch":
             return NOTHING
         read.freed_us = event.wall + SLACK_US
         return (Deadline(read.freed_us),)

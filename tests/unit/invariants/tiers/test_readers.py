@@ -43,13 +43,17 @@ def test_a_read_that_goes_on_after_the_answer() -> None:
 
 def test_a_thread_that_is_not_free_after_expiry() -> None:
     """Shows that an interrupted read must leave its thread within two seconds, unless the broker was stopped. One that
-    was cancelled without an interrupt may take as long as it likes."""
-    endings: dict[ReaderTaskPhase, str] = {"expire": "violated", "cancel": "held"}
-    for phase, status in endings.items():
+    was cancelled without an interrupt may take as long as it likes, and so may one for a Fetch."""
+    endings: tuple[tuple[ReaderTaskPhase, str, str], ...] = (
+        ("expire", "list-offsets", "violated"),
+        ("cancel", "list-offsets", "held"),
+        ("expire", "fetch", "held"),
+    )
+    for phase, kind, status in endings:
         trace = Waiting()
-        trace.task(1, "enqueue")
-        trace.task(1, "start")
-        trace.task(1, phase)
+        trace.task(1, "enqueue", kind=kind)
+        trace.task(1, "start", kind=kind)
+        trace.task(1, phase, kind=kind)
         trace.after(2500)
         trace.emit(BROKER, MetaImage(1))
         assert trace.of("R3")[0] == status, phase
