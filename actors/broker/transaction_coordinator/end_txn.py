@@ -199,18 +199,18 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
 def _prepare(
     turn: Turn, metadata: TransactionMetadata, ending: Ending, state: TransactionStateName
 ) -> TxnTransitMetadata | None:
-    """None: the producer needs another id, and there is none yet."""
+    """None: the producer needs another id, also where this end fences it, and there is none yet."""
+    if ending.fences:
+        metadata.pending = None
     next_producer_id = NO_PRODUCER_ID
-    if ending.version == 2 and not ending.fences and metadata.is_epoch_exhausted:
+    if ending.version == 2 and metadata.is_epoch_exhausted:
         found = turn.producer_ids.generate()
         if found is None:
             return None
         next_producer_id = found
-    if ending.fences:
-        metadata.pending = None
-        if ending.version != 2:
-            # The epoch is raised at once, as it must not be raised again if this cannot be written.
-            metadata.producer_epoch, metadata.last_producer_epoch = ending.producer_epoch, NO_PRODUCER_EPOCH
+    if ending.fences and ending.version != 2:
+        # The epoch is raised at once, as it must not be raised again if this cannot be written.
+        metadata.producer_epoch, metadata.last_producer_epoch = ending.producer_epoch, NO_PRODUCER_EPOCH
     version: TransactionVersion = 2 if ending.version == 2 else 0
     nothing_in_it = metadata.state != ONGOING
     now_ms, epoch = turn.step.wall_ms, metadata.producer_epoch

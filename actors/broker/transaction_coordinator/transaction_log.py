@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from actors.broker.transaction_coordinator.transaction_metadata import TransactionMetadata, TxnTransitMetadata
+from actors.broker.transaction_coordinator.transaction_metadata import (
+    NO_PRODUCER_ID,
+    TransactionMetadata,
+    TxnTransitMetadata,
+)
 from actors.broker.transaction_coordinator.transaction_state import EMPTY, IDS, STATES
 from actors.log.producer_state import TransactionVersion
 from actors.node.spec import split_topic_partition, topic_partition
@@ -29,18 +33,20 @@ def value_record(
     transactional_id: str, transit: TxnTransitMetadata, version: TransactionVersion, now_ms: int, uid: str
 ) -> Record:
     """What a transactional id is about to become. ``version``: ``transaction.version``: below 1 the log does not say by
-    which the client goes. Neither former nor next producer id are ever written, though the format has them, and who
-    reads the log takes them up: Kafka leaves them out, too."""
+    which the client goes, and has neither the former nor the next producer id (``TransactionLog.valueToBytes``)."""
+    flexible = version >= 1
     assert transit.state != EMPTY or not transit.partitions, f"{transactional_id}: Empty with partitions"
     value = TransactionLogValue(
         producer_id=transit.producer_id,
+        previous_producer_id=transit.prev_producer_id if flexible else NO_PRODUCER_ID,
+        next_producer_id=transit.next_producer_id if flexible else NO_PRODUCER_ID,
         producer_epoch=transit.producer_epoch,
         transaction_timeout_ms=transit.txn_timeout_ms,
         transaction_status=IDS[transit.state],
         transaction_partitions=topics_of(transit.partitions),
         transaction_last_update_timestamp_ms=transit.last_update_ms,
         transaction_start_timestamp_ms=transit.start_ms,
-        client_transaction_version=transit.client_version if version >= 1 else 0,
+        client_transaction_version=transit.client_version if flexible else 0,
     )
     return _record(transactional_id, to_bytes(value), now_ms, uid)
 
