@@ -333,8 +333,8 @@ class BrokerNode(msgspec.Struct):
     def _publish(self, turn: Turn) -> None:
         removed = self.image.take_removed()
         group_loading.on_partitions_deleted(turn, removed)
-        transaction_loading.on_partitions_deleted(turn, removed)
-        self.replicas.remove(turn, removed)
+        transaction_loading.on_partitions_deleted(turn, list(removed))
+        self.replicas.remove(turn, list(removed))
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
             self.replicas.reconfigure(turn)

@@ -23,13 +23,13 @@ class MetadataImage(MetadataState):
     """The state at ``offset`` (exclusive end of what was replayed).
 
     digest: hash over every record below ``offset``. changed: partitions touched since ``take_changes``, in order.
-    removed_partitions: those of removed topics since ``take_removed``.
+    removed_partitions: those of removed topics since ``take_removed``, with the ids of these topics.
     """
 
     offset: int = 0
     digest: int = 0
     changed: dict[str, bool] = msgspec.field(default_factory=dict)
-    removed_partitions: dict[str, bool] = msgspec.field(default_factory=dict)
+    removed_partitions: dict[str, list[str]] = msgspec.field(default_factory=dict)
     reconfigured: bool = False
 
     # ---- replaying ---------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ class MetadataImage(MetadataState):
         load_records(loaded, snapshot.records, snapshot.end - 1)
         for tp, known in self.partitions.items():
             if tp not in loaded.partitions or loaded.partitions[tp].topic_id != known.topic_id:
-                self._remove(tp)
+                self._remove(known)
         for tp, partition in loaded.partitions.items():
             if self.partitions.get(tp) != partition:
                 self.changed[tp] = True
@@ -76,17 +76,18 @@ class MetadataImage(MetadataState):
                 self.changed[changed.tp] = True
             elif isinstance(changed, TopicRemoval):
                 for partition in changed.partitions:
-                    self._remove(partition.tp)
+                    self._remove(partition)
         self.reconfigured = self.reconfigured or record.config is not None
         return record.no_op is None and record != MetadataRecord()
 
-    def _remove(self, tp: str) -> None:
-        self.changed.pop(tp, None)
-        self.removed_partitions[tp] = True
+    def _remove(self, partition: PartitionRegistration) -> None:
+        self.changed.pop(partition.tp, None)
+        self.removed_partitions.setdefault(partition.tp, []).append(partition.topic_id)
 
-    def take_removed(self) -> list[str]:
-        """Partitions, by name, that were removed since the last call, though others of the name may be there."""
-        removed, self.removed_partitions = list(self.removed_partitions), {}
+    def take_removed(self) -> dict[str, list[str]]:
+        """Partitions, by name, that were removed since the last call, though others of the name may be there, and the
+        ids of the topics that they were of."""
+        removed, self.removed_partitions = self.removed_partitions, {}
         return removed
 
     def take_reconfigured(self) -> bool:

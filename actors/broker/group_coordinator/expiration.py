@@ -53,11 +53,18 @@ def clean_up(turn: Turn, shard: Shard) -> None:
     schedule(turn, shard)
 
 
-def forget_partitions(turn: Turn, shard: Shard, names: list[str]) -> None:
-    """Tombstones for what is committed for partitions that are no more."""
-    gone = [(group, tp) for group, of_group in shard.offsets.written.items() for tp in of_group if tp in names]
+def forget_partitions(turn: Turn, shard: Shard, removed: dict[str, list[str]]) -> None:
+    """Tombstones for what is committed for partitions that are no more: by the ids of their topics, where these were
+    told (``OffsetMetadataManager.onTopicsDeleted``)."""
+
+    def is_gone(tp: str, value: OffsetAndMetadata) -> bool:
+        return tp in removed and (not value.topic_id or value.topic_id in removed[tp])
+
+    stored = shard.offsets.written.items()
+    gone = [(group, tp) for group, of_group in stored for tp, value in of_group.items() if is_gone(tp, value)]
     for by_group in shard.offsets.pending.values():
-        gone += [(group, tp) for group, of_group in by_group.items() for tp in of_group if tp in names]
+        waiting = [(group, tp, each.value) for group, of_group in by_group.items() for tp, each in of_group.items()]
+        gone += [(group, tp) for group, tp, value in waiting if is_gone(tp, value)]
     if not gone or "removed-topics-remembered" in turn.step.defects:
         return
     result = writes.append(turn, shard, [records.offset_commit(group, tp, None) for group, tp in gone])

@@ -165,8 +165,12 @@ def _wait(join: Join, member: GroupMember) -> None:
 
 def _join_existing(join: Join) -> None:
     group, request = join.group, join.request
-    if request.member_id in group.pending_join and request.group_instance_id is None:
-        _add_member(join, request.member_id)
+    if request.member_id in group.pending_join:
+        if request.group_instance_id is not None:
+            # Kafka: IllegalStateException, as a static member is never given an id to join with.
+            join.refuse(KafkaError.UNKNOWN_SERVER_ERROR)
+        else:
+            _add_member(join, request.member_id)
         return
     error = group.validate_member(request.member_id, request.group_instance_id)
     if error:

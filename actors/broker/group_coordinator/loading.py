@@ -91,18 +91,18 @@ def _replay(shard: Shard, offset: int, record: CoordinatorRecord, producer_id: i
         shard.groups.pop(group_key.group, None)
 
 
-def on_partitions_deleted(turn: Turn, names: list[str]) -> None:
+def on_partitions_deleted(turn: Turn, removed: dict[str, list[str]]) -> None:
     """Topics were removed: nothing is committed for their partitions any more, in the partitions that are read by now
-    (``GroupCoordinatorService.onPartitionsDeleted``)."""
-    for tp in names:
+    (``GroupCoordinatorService.onMetadataUpdate``). ``removed``: partition -> ids of topics that it was of."""
+    for tp in removed:
         shard, partition = turn.groups.shards.get(tp), turn.replicas.partitions.get(tp)
         now = turn.image.partitions.get(tp)
         key = "" if now is None else turn.image.key(now, turn.settings.cluster)
         if shard is not None and partition is not None and key != partition.key:
             _unload(turn, shard)
-    for shard in list(turn.groups.shards.values()) if names else []:
+    for shard in list(turn.groups.shards.values()) if removed else []:
         if not shard.loading:
-            expiration.forget_partitions(turn, shard, names)
+            expiration.forget_partitions(turn, shard, removed)
 
 
 def _unload(turn: Turn, shard: Shard) -> None:

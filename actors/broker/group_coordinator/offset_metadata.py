@@ -127,8 +127,8 @@ class Offsets(msgspec.Struct):
         return any(tp in by_group.get(group, {}) for by_group in self.pending.values())
 
     def has_open_transaction(self, group: str) -> bool:
-        """Whether an open transaction has committed something for the group."""
-        return any(group in by_group for by_group in self.pending.values())
+        """Whether an open transaction is going to commit something for the group."""
+        return any(by_group.get(group) for by_group in self.pending.values())
 
     # ---- what is committed -------------------------------------------------------------------------------
 

@@ -54,16 +54,29 @@ class Duty(msgspec.Struct, frozen=True, gc=False):
     stored: Stored
 
 
+class Committed(msgspec.Struct, frozen=True, gc=False):
+    """What was committed last for a partition, and up to where that coordinator had applied the metadata log."""
+
+    entry: Entry
+    image: int
+
+
 class Coordinators(State):
     """removals: of all partitions. images: broker -> up to where it has applied the metadata log. stored: broker ->
     offsets partition -> topic partition -> what it loaded or appended. duties: broker -> what is to be gone
-    by the end of its step."""
+    by the end of its step. committed: offsets partition -> topic partition -> what any coordinator committed last."""
 
     elections: Elections = msgspec.field(default_factory=Elections)
     removals: History[Removal] = msgspec.field(default_factory=lambda: History(KEPT))
     images: dict[str, int] = {}
     stored: dict[str, dict[str, dict[str, Stored]]] = {}
     duties: dict[str, list[Duty]] = {}
+    committed: dict[str, dict[str, Committed]] = {}
+
+    def knew(self, offsets_tp: str, removal: Removal, stored: Stored) -> bool:
+        """Whether what is stored was committed where the removal was known: for the next topic of the name."""
+        last = self.committed.get(offsets_tp, {}).get(removal.tp)
+        return last is not None and last.entry == stored.entry and last.image > removal.offset
 
     def forget(self, node: str) -> None:
         """A broker ended, or begins."""
@@ -93,6 +106,7 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
             "those positions."
         ),
         "Removals that are the last action of a coordinator.",
+        "A position that another coordinator stored when it had heard of the removal: it is of the next topic of the name.",
     )
 
     @property
@@ -128,6 +142,8 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
             stored = state.stored.setdefault(event.node, {}).setdefault(body.offsets_tp, {})
             entry = [body.offset, body.leader_epoch, body.metadata_epoch]
             stored[body.tp] = Stored(entry, witness(event))
+            image = state.images.get(event.node, 0)
+            state.committed.setdefault(body.offsets_tp, {})[body.tp] = Committed(entry, image)
             if body.offset < 0:
                 del stored[body.tp]
         return found
@@ -140,7 +156,7 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
             if not since <= removal.offset < body.offset:
                 continue
             for offsets_tp, stored in state.stored.get(event.node, {}).items():
-                if removal.tp in stored:
+                if removal.tp in stored and not state.knew(offsets_tp, removal, stored[removal.tp]):
                     state.tested += 1
                     duty = Duty(step_of(event), removal, body.offset, offsets_tp, stored[removal.tp])
                     state.duties.setdefault(event.node, []).append(duty)

@@ -7,11 +7,16 @@ generation that each was told last.
 
 from __future__ import annotations
 
+from typing import Any
+
+from actors.broker.group_coordinator import records
+from actors.broker.group_coordinator.offset_metadata import OffsetAndMetadata
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
-from actors.node.messages import AnyResponse
+from actors.node.messages import AnyResponse, Api
 from actors.node.spec import split_topic_partition
 from actors.trace.events import TraceEvent
+from krift.v1.fetch import FetchResponse
 from krift.v1.groups import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -27,7 +32,7 @@ from krift.v1.groups import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from krift.v1.records import MetadataRecord, RemoveTopicRecord
+from krift.v1.records import MetadataRecord, RecordBatch, RemoveTopicRecord
 from krift.v1.topics import CreateTopicsRequest
 from krift.v1.wire import to_bytes
 from tests.datadriven.broker import environment
@@ -194,6 +199,22 @@ class Environment(environment.Environment):
             if len(numbers) > 2:
                 data.metadata_epoch = numbers[2]
         return self.scene.receive(command.text("on", command.words[0]), request, version)
+
+    def verb_replicated(self, command: Command) -> str:
+        """replicated orders-0@7 [group=g] [id=ID]: the broker follows another coordinator, which answers its newest
+        Fetch with a commit of a topic with that id, committed."""
+        tp, _, offset = command.words[0].partition("@")
+        call = self._held(Api.Fetch, command)
+        request: Any = call.request
+        asked = request.topics[0].partitions[0]
+        value = OffsetAndMetadata(int(offset), topic_id=command.text("id", ""))
+        record = records.offset_commit(command.text("group", "g"), tp, value).encode(0, f"r{asked.fetch_offset}")
+        batch = RecordBatch(base_offset=asked.fetch_offset, partition_leader_epoch=asked.current_leader_epoch)
+        batch.records.append(record)
+        data = FetchResponse.PartitionData(high_watermark=asked.fetch_offset + 1, records=[batch])
+        topic = FetchResponse.FetchableTopicResponse(topic_id=request.topics[0].topic_id, partitions=[data])
+        self.scene.answer(call, FetchResponse(responses=[topic]))
+        return self.scene.told()
 
     def verb_fetch_offsets(self, command: Command) -> str:
         """fetch-offsets orders-0 ... [groups=(g)] [v=10] [all] [stable] [on=o1]: an OffsetFetch of one group, from

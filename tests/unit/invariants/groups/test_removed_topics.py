@@ -67,6 +67,29 @@ def test_a_position_that_stays() -> None:
     assert loaded.result("O8").status == "violated"
 
 
+def test_a_position_in_the_next_topic() -> None:
+    """Shows that a coordinator which hears of the removal only after another one has stored a position for the next
+    topic of the name may keep that; what was stored by one that had not heard of it either has to go."""
+
+    def told_later(knows: bool) -> Removed:
+        trace = Removed()
+        trace.loads(0)
+        trace.applies(REMOVED_AT)
+        trace.removes()
+        if knows:
+            trace.applies(REMOVED_AT + 1)
+        trace.decides(10, 0)
+        trace.unloads()
+        trace.applies(REMOVED_AT, broker=2)
+        trace.loads(5, entry(10), 1, 2)
+        trace.applies(REMOVED_AT + 1, broker=2)
+        trace.answers(entry(10), 1, 2)
+        return trace
+
+    assert told_later(knows=True).result("O8").status == "vacuous"
+    assert told_later(knows=False).result("O8").status == "violated"
+
+
 def test_who_has_nothing_to_forget() -> None:
     """Shows that a broker which gave the offsets partition up, or came to coordinate after it had applied the removal,
     has nothing to forget; nor has one that applied another record where a deposed controller had the removal."""
