@@ -55,7 +55,7 @@ class Sender(msgspec.Struct):
         self.transactions.poll(step, net, metadata, self.accumulator.batches)
         busy = self.transactions.transactional and self._transact(step, net, metadata)
         if self.transactions.fatal:
-            self._fail_all(step)
+            self.give_up_all(step, self.transactions.fatal)
             return
         if busy:
             return
@@ -297,15 +297,9 @@ class Sender(msgspec.Struct):
             if self.idempotent and batch.has_sequence and batch.attempts and not forgotten:
                 self.transactions.mark_unresolved(batch)
 
-    def _fail_all(self, step: Step) -> None:
-        if self.transactions.transactional:
-            self.give_up_all(step, self.transactions.fatal)
-            return
-        for batch in [batch for batch in self.accumulator.batches.values() if not batch.done and not batch.on_wire]:
-            self._fail(step, batch, self.transactions.fatal, "", -1, False)
-
     def give_up_all(self, step: Step, error: int) -> None:
-        """The producer is closed at once: nobody learns any more what becomes of what is under way."""
+        """The producer is closed at once, or is of no use any more (``abortBatches``): nobody learns any more what
+        becomes of what is under way."""
         for batch in [batch for batch in self.accumulator.batches.values() if not batch.done]:
             batch.undecided = batch.undecided or batch.on_wire
             self._give_up(step, batch, error)

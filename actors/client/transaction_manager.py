@@ -9,6 +9,7 @@ import msgspec
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.client.metadata_cache import CONNECTION, MetadataCache
 from actors.client.record_accumulator import ProducerBatch
+from actors.client.transactions.reactions import FATAL_FOR_BATCHES
 from actors.client.transactions.transaction import Transaction
 from actors.log.batch import add_sequence
 from actors.node.backoff import backoff_range
@@ -202,7 +203,9 @@ class TransactionManager(msgspec.Struct):
             self._fail_transaction(batch, error, adjust, batches)
             return
         self.forget(batch)
-        if batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        if error in FATAL_FOR_BATCHES:
+            self.fatal = error
+        elif batch.has_sequence and (adjust or error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER):
             self.request_bump(batch.tp)
 
     def mark_unresolved(self, batch: ProducerBatch) -> None:

@@ -28,11 +28,11 @@ class LeaderEpochCache(msgspec.Struct):
         return self.entries[-1].epoch if self.entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that ``epoch`` begins at ``start_offset``; an epoch that is already known is left alone.
+        """Note that ``epoch`` begins at ``start_offset``; more of the newest epoch is nothing new.
 
-        Entries that a new, older-looking one contradicts are dropped, as Kafka does on a restored log.
+        Entries that the new one contradicts, with as high an epoch or as late a start, are dropped.
         """
-        if self.entries and epoch <= self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
+        if self.entries and epoch == self.entries[-1].epoch and start_offset >= self.entries[-1].start_offset:
             return
         while self.entries and (self.entries[-1].epoch >= epoch or self.entries[-1].start_offset >= start_offset):
             self.entries.pop()

@@ -27,7 +27,7 @@ RETRY = "transactions/retry"
 CHOICE = "transactions/node"
 
 ADD_PARTITIONS_RETRY_MS = 20
-"""Pause before the first partitions of a transaction are added again while the one before is being completed."""
+"""Longest pause before the first partitions of a transaction are added again while the last one is being completed."""
 TRANSACTION_VERSION = "transaction.version"
 
 E = KafkaError
@@ -221,7 +221,8 @@ class Transaction(msgspec.Struct):
         elif self.state != "FATAL_ERROR":
             if not self.completing:
                 self._need_epoch()
-            self.go_to_abortable(error)
+            # That the transaction is over says no more than that it must be aborted.
+            self.go_to_abortable(E.TRANSACTION_ABORTABLE if error == E.INVALID_TXN_STATE else error)
 
     def _complete_transaction(self) -> None:
         self._go_to("INITIALIZING" if self.raise_epoch else "READY")
@@ -397,7 +398,10 @@ class Transaction(msgspec.Struct):
         if error:
             step.record(ErrorSeen("", APIS[request.kind].name, ended.version, error, ended.peer))
             self._doubt(request, error)
-            self._react(identity, request, error, reaction_to(request.kind, error))
+            reaction = reaction_to(request.kind, error)
+            if request.kind == "end" and not request.commit and reaction == "abortable":
+                reaction = "fatal"  # to abort again would lead nowhere
+            self._react(identity, request, error, reaction)
             return
         match request.kind:
             case "find-coordinator":
@@ -441,7 +445,7 @@ class Transaction(msgspec.Struct):
             reaction = reaction_to(request.kind, error)
             if reaction != "skip":
                 first = error == E.CONCURRENT_TRANSACTIONS and not self.added
-                self._react(identity, request, error, reaction, ADD_PARTITIONS_RETRY_MS if first else 0)
+                self._react(identity, request, error, reaction, first)
                 return
             refused = refused if refused and refused != E.OPERATION_NOT_ATTEMPTED else error
         self.pending = [tp for tp in self.pending if tp not in answers]
@@ -474,14 +478,14 @@ class Transaction(msgspec.Struct):
             self._done(request.operation)
 
     def _react(
-        self, identity: Identity, request: TxnRequest, error: int, reaction: Reaction, pause_ms: int = 0
+        self, identity: Identity, request: TxnRequest, error: int, reaction: Reaction, soon: bool = False
     ) -> None:
         match reaction:
             case "look-up":
                 self._look_up(request)
                 self._again(request)
             case "retry":
-                self._again(request, pause_ms)
+                self._again(request, min(self.backoff_ms, ADD_PARTITIONS_RETRY_MS) if soon else self.backoff_ms)
             case "abortable" | "skip":
                 self._fail(request.operation, error)
                 self.go_to_abortable(error)

@@ -49,3 +49,11 @@ def test_a_log_start_that_moves_lifts_the_first_entry() -> None:
     empty = LeaderEpochCache([EpochEntry(3, 2)])
     empty.truncate_from_start(1)
     assert empty.entries == [EpochEntry(3, 2)]
+
+
+def test_a_lower_epoch_that_begins_later_replaces_the_higher_ones() -> None:
+    """Shows that epochs and offsets rise together whatever is appended (LeaderEpochFileCacheTest
+    shouldEnforceMonotonicallyIncreasingEpochs, shouldEnforceOffsetsIncreaseMonotonically)."""
+    assert cache((1, 5), (2, 6), (1, 7)).entries == [EpochEntry(1, 7)]
+    assert cache((2, 6), (3, 5)).entries == [EpochEntry(3, 5)]
+    assert cache((2, 6), (2, 7)).entries == [EpochEntry(2, 6)]
