@@ -106,7 +106,7 @@ class RemovedTopicsAreForgotten(KeyedInvariant[Coordinators]):
             "those positions."
         ),
         "Removals that are the last action of a coordinator.",
-        "A position that another coordinator stored when it had heard of the removal: it is of the next topic of the name.",
+        "A position that another coordinator stored once it had heard of the removal: it is of the name's next topic.",
     )
 
     @property
