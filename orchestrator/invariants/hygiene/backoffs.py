@@ -133,14 +133,18 @@ class RetriesPause(KeyedInvariant[Pauses]):
         least_us = shortest_us(*state.reconnect_ms, link.failures - 1 if state.grows else 0)
         if state.clock:
             return NOTHING
-        state.tested += 1
-        if waited_us >= least_us - EARLY_US:
+        if not self._is_early(state, waited_us, least_us):
             return NOTHING
         sentence = (
             f"{state.key} connected to {body.dst} again {max(waited_us, 0) // 1000:,} ms after failure {link.failures} "
             f"in a row, before the back-off of {least_us // 1000:,} ms was over"
         )
         return self.violated(state.key, sentence, link.by, event)
+
+    @staticmethod
+    def _is_early(state: Pauses, waited_us: int, least_us: int) -> bool:
+        state.tested += 1
+        return waited_us < least_us - EARLY_US
 
     # ---- batches ----------------------------------------------------------------------------------------------
 

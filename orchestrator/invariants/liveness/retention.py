@@ -8,9 +8,6 @@ import msgspec
 
 from actors.node.spec import is_recreated
 from actors.trace.events import (
-    ClockSet,
-    ConfigChange,
-    CtlFault,
     LogAppend,
     LogHw,
     LogLocalStart,
@@ -21,60 +18,28 @@ from actors.trace.events import (
     NodeUp,
     PartAssume,
     PartChange,
-    PartRemove,
     Stamped,
     TierSegment,
 )
 from actors.trace.tier_events import FINISHED
-from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
-from orchestrator.invariants.folds.routes import PARTITION
-from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
-from orchestrator.invariants.mirrors.own_segments import (
-    UNKNOWN_MS,
-    Limits,
-    OwnLog,
-    Timestamps,
-    changes_limits,
-    limits_of,
-)
-from orchestrator.invariants.mirrors.stops import Stops
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
+from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Timestamps
+from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RetainedLogs, RetentionInvariant
 
-BYTES, AGE = "bytes", "ms"
 TASK = "remote.log.manager.task.interval.ms"
 
 
-class Retained(WindowState):
-    """Of a partition. logs: by broker. copied: broker -> where the copies end (exclusive) that its process knows.
-    task_us: how long a broker may take to see how far a tiered log is copied. stops: what stops brokers. wrong: nothing
-    is judged: limits were changed, or an unclean election or a disk took an end of the log, which may have been copied.
-    skewed: a clock was set, so that no age is judged."""
+class Retained(RetainedLogs):
+    """copied: broker -> where the copies end (exclusive) that its process knows. task_us: how long a broker may take to
+    see how far a tiered log is copied."""
 
-    profile: Profile = Profile()
-    logs: dict[str, OwnLog] = {}
-    limits: dict[str, Limits] = {}
     copied: dict[str, int] = {}
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     task_us: int = 0
-    stops: Stops = msgspec.field(default_factory=Stops)
-    wrong: bool = False
-    skewed: bool = False
-
-    def log(self, node: str) -> OwnLog:
-        """That of a broker."""
-        found = self.logs.get(node)
-        if found is None:
-            found = self.logs[node] = OwnLog()
-        return found
-
-    def limits_at(self, node: str) -> Limits:
-        """Those of a broker."""
-        found = self.limits.get(node)
-        if found is None:
-            found = self.limits[node] = limits_of(self.profile, self.key, node)
-        return found
 
 
-class RetentionIsCarriedOut(WindowInvariant[Retained]):
+class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     """Retention keeps disks from filling up. It is each replica's own work, so that no other broker notices when one
     does not do it.
 
@@ -91,8 +56,6 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
     title = "A replica deletes segments that are too much, or too old, at its next look"
     source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405"
     tested_when = "a replica moves its log start, or its local log start, past a segment that it had to delete"
-    route = PARTITION
-    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, TierSegment)
     unseen = (
         "keys and values of records, which count for the size, and are not in the trace",
         "the active segment, which also goes when it is too old",
@@ -101,10 +64,6 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
         "tiered logs after an unclean election, or after a disk lost a part of one: a copy may be of another log",
     )
 
-    @property
-    def news(self) -> tuple[type, ...]:
-        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartChange, PartRemove)
-
     def initial(self, key: str, profile: Profile) -> Retained:
         task_us = 2000 * int(profile.setting(TASK, default=0))
         wrong = is_recreated(key) or key.startswith("__")
@@ -112,49 +71,21 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
-    def hear(self, state: Retained, event: Stamped) -> Emissions:
-        body: Any = event.body
-        kind = type(body)
-        if kind is CtlFault:
-            state.stops.take(event, body)
-            return self.arm(state)
-        if kind is ClockSet:
-            state.skewed = True
-            self._void(state, "", AGE)
-        elif kind is ConfigChange:
-            if changes_limits(state.profile, state.key, body):
-                self._give_up(state)
-        elif kind is PartChange:
-            if body.tp == state.key and body.cause == "unclean" and state.limits_at("").tiered:
-                self._give_up(state)
-        elif kind is PartRemove:
-            if body.tp == state.key:
-                self._give_up(state)
-        else:
-            self._restarts(state, event, body)
-        return NOTHING
+    def takes_copies(self, state: Retained, body: PartChange) -> bool:
+        return body.tp == state.key and state.limits_at("").tiered
 
-    def _restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
+    def restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
+        super().restarts(state, event, body)
         self._void(state, event.node)
         state.copied.pop(event.node, None)
-        log = state.log(event.node)
-        log.role, log.high_watermark = False, 0
-        if isinstance(body, NodeUp):
-            if body.wiped:
-                state.logs[event.node] = OwnLog()
-        elif state.key in body.lost:
-            log.cut(body.lost[state.key])
+        if isinstance(body, NodeDown) and state.key in body.lost:
+            state.log(event.node).cut(body.lost[state.key])
             if state.limits_at(event.node).tiered:
-                self._give_up(state)
+                state.give_up()
 
-    def _give_up(self, state: Retained) -> None:
-        state.wrong = True
-        state.due.clear()
-
-    def _void(self, state: Retained, node: str = "", kind: str = "") -> None:
-        for name in list(state.due):
-            if name.startswith(node) and name.endswith(kind):
-                del state.due[name]
+    def _void(self, state: Retained, node: str) -> None:
+        for kind in (BYTES, AGE):
+            self.void(state, f"{node}/{kind}")
 
     # ---- what replicas do -------------------------------------------------------------------------------------
 
@@ -184,10 +115,8 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
         """What had to go has gone, by retention or because it was asked for."""
         log = state.log(event.node)
         log.begin(body)
-        for name in (f"{event.node}/{BYTES}", f"{event.node}/{AGE}"):
-            known = state.due.get(name)
-            if known is not None and known.target <= log.local:
-                (self.kept if known.since_us <= event.wall else self.void)(state, name)
+        for kind in (BYTES, AGE):
+            self.gone(state, event, f"{event.node}/{kind}", log.local)
         if body.reason not in ("retention-bytes", "retention-ms"):
             self._void(state, event.node)
 
@@ -205,15 +134,11 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
             return NOTHING
         since_us = event.wall + (state.task_us if limits.tiered else 0)
         if 0 <= limits.own_bytes <= behind:
-            self._oblige(state, f"{node}/{BYTES}", event, since_us, end)
+            self.oblige_from(state, f"{node}/{BYTES}", event, since_us, end)
         if limits.own_ms >= 0 and not state.skewed and segment.newest_ms < UNKNOWN_MS:
             old_us = 1000 * (max(segment.newest_ms, 0) + limits.own_ms)
-            self._oblige(state, f"{node}/{AGE}", event, max(since_us, old_us), end)
+            self.oblige_from(state, f"{node}/{AGE}", event, max(since_us, old_us), end)
         return self.arm(state)
-
-    def _oblige(self, state: Retained, name: str, event: Stamped, since_us: int, end: int) -> None:
-        if name not in state.due:
-            state.due[name] = Obligation(since_us, witness(event), end)
 
     # ---- when it is due ---------------------------------------------------------------------------------------
 
@@ -223,15 +148,9 @@ class RetentionIsCarriedOut(WindowInvariant[Retained]):
         assert by is not None, "an event opens it"
         return max(obligation.since_us, state.stops.free_us(by.node)) + state.beta_us
 
-    def next_due_us(self, state: Retained) -> int:
-        return min(self.due_us(state, each) for each in state.due.values())
-
     def finish(self, state: Retained, horizon_us: int) -> Emissions:
-        if state.tested or not state.due:
-            return NOTHING
         seconds = state.beta_us / 1_000_000
-        sentence = f"no broker was up for {seconds:g} s from when a segment had to go"
-        return self.inconclusive(TOO_SHORT, state.key, sentence)
+        return self.too_short(state, f"no broker was up for {seconds:g} s from when a segment had to go")
 
     def missed(self, state: Retained, name: str, obligation: Obligation) -> Emissions:
         node, _, kind = name.partition("/")

@@ -147,6 +147,14 @@ def limits_of(profile: Profile, key: str, node: str) -> Limits:
     )
 
 
+def known_limits(known: dict[str, Limits], profile: Profile, key: str, node: str) -> Limits:
+    """Those limits, by node, worked out once."""
+    found = known.get(node)
+    if found is None:
+        found = known[node] = limits_of(profile, key, node)
+    return found
+
+
 def changes_limits(profile: Profile, key: str, body: ConfigChange) -> bool:
     """Whether a change may give a partition other limits than the run began with."""
     if body.key not in SWITCHES and not WORDS.intersection(body.key.split(".")):

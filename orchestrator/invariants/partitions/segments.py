@@ -16,8 +16,8 @@ from orchestrator.invariants.mirrors.own_segments import (
     Limits,
     Timestamps,
     changes_limits,
+    known_limits,
     least_bytes,
-    limits_of,
 )
 
 
@@ -110,9 +110,7 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         if not active.least_bytes or state.changed:
             return ""
         state.tested += 1
-        limits = state.limits.get(node)
-        if limits is None:
-            limits = state.limits[node] = limits_of(state.profile, state.key, node)
+        limits = known_limits(state.limits, state.profile, state.key, node)
         if active.least_bytes + size > limits.segment_bytes:
             return f"of {active.least_bytes:,} bytes at least, with segment.bytes = {limits.segment_bytes:,}"
         if UNKNOWN_MS in (active.first_ms, newest_ms):

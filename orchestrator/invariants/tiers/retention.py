@@ -4,78 +4,41 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from actors.node.spec import is_recreated
 from actors.trace.events import (
-    ClockSet,
-    ConfigChange,
-    CtlFault,
     LogAppend,
     LogHw,
-    LogLocalStart,
     LogRoll,
-    LogStart,
     LogTrunc,
     NodeDown,
     NodeUp,
     PartAssume,
     PartChange,
-    PartRemove,
     Stamped,
     TierSegment,
 )
 from actors.trace.tier_events import DELETED
-from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
-from orchestrator.invariants.folds.routes import PARTITION
-from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
-from orchestrator.invariants.mirrors.own_segments import (
-    Limits,
-    OwnLog,
-    changes_limits,
-    limits_of,
-)
-from orchestrator.invariants.mirrors.stops import Stops
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
+from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RetainedLogs, RetentionInvariant
 from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
 
-BYTES, AGE, COPY = "log/bytes", "log/ms", "copy/"
+LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
 
 
-class Kept(WindowState):
-    """Of a tiered partition. logs, known: by broker, what it has of the log, and the copies that its process knows.
-    leader: who leads it, "" nobody is known to. looks: it has looked where the log begins, so that it knows all copies;
-    deleting: the copy that it deletes now, "" none. stops: faults that stop brokers, and when the last one of each
-    ended. wrong: nothing is judged: limits were changed, or an unclean election or a disk took something. skewed: a
-    clock was set."""
+class Kept(RetainedLogs):
+    """Of a tiered partition. known: broker -> the copies that its process knows. leader: who leads it, "" nobody is
+    known to. looks: it has looked where the log begins, so that it knows all copies; deleting: the copy that it deletes
+    now, "" none."""
 
-    profile: Profile = Profile()
-    logs: dict[str, OwnLog] = {}
-    limits: dict[str, Limits] = {}
     known: dict[str, KnownCopies] = {}
     leader: str = ""
     leader_epoch: int = -1
     looks: bool = False
     deleting: str = ""
-    stops: Stops = msgspec.field(default_factory=Stops)
-    wrong: bool = False
-    skewed: bool = False
-
-    def log(self, node: str) -> OwnLog:
-        """That of a broker."""
-        found = self.logs.get(node)
-        if found is None:
-            found = self.logs[node] = OwnLog()
-        return found
-
-    def limits_at(self, node: str) -> Limits:
-        """Those of a broker."""
-        found = self.limits.get(node)
-        if found is None:
-            found = self.limits[node] = limits_of(self.profile, self.key, node)
-        return found
 
 
-class ExpiredCopiesGoAway(WindowInvariant[Kept]):
+class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     """Remote storage is for what is kept long, and not for ever. Nothing but the leader's own task deletes there.
 
     Example: retention.bytes of orders is 20000. The log of orders-0 begins at 0 with a copy up to 79, and from 80 on it
@@ -94,8 +57,6 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
         "a leader moves its log start past a copy that had to go, or begins to delete a copy that lies below the log "
         "start"
     )
-    route = PARTITION
-    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, TierSegment)
     cases = {LogHw: ("leader",)}
     unseen = (
         "keys and values of records, which count for the size, and are not in the trace",
@@ -106,52 +67,22 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
         "copies that were never finished: R12 judges those",
     )
 
-    @property
-    def news(self) -> tuple[type, ...]:
-        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartChange, PartRemove)
-
     def initial(self, key: str, profile: Profile) -> Kept:
         beta_us = beta(profile, self.id)
         return Kept(key, beta_us=beta_us, since_us=0, profile=profile, wrong=is_recreated(key))
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
-    def hear(self, state: Kept, event: Stamped) -> Emissions:
-        body: Any = event.body
-        kind = type(body)
-        if kind is CtlFault:
-            state.stops.take(event, body)
-            return self.arm(state)
-        if kind is ClockSet:
-            state.skewed = True
-            self.void(state, AGE)
-        elif kind is ConfigChange:
-            if changes_limits(state.profile, state.key, body):
-                self._give_up(state)
-        elif kind is PartChange:
-            if body.cause == "unclean":
-                self._give_up(state)
-        elif kind is PartRemove:
-            if body.tp == state.key:
-                self._give_up(state)
-        else:
-            self._restarts(state, event, body)
-        return NOTHING
+    def takes_copies(self, state: Kept, body: PartChange) -> bool:
+        """That of the metadata of copies loses those of other partitions."""
+        return True
 
-    def _give_up(self, state: Kept) -> None:
-        state.wrong = True
-        state.due.clear()
-
-    def _restarts(self, state: Kept, event: Stamped, body: NodeUp | NodeDown) -> None:
-        log = state.log(event.node)
-        log.role, log.high_watermark = False, 0
+    def restarts(self, state: Kept, event: Stamped, body: NodeUp | NodeDown) -> None:
+        super().restarts(state, event, body)
         if event.node == state.leader:
             self._leads(state, "")
-        if isinstance(body, NodeUp):
-            if body.wiped:
-                state.logs[event.node] = OwnLog()
-        elif body.lost:
-            self._give_up(state)
+        if isinstance(body, NodeDown) and body.lost:
+            state.give_up()
 
     # ---- what brokers do --------------------------------------------------------------------------------------
 
@@ -174,10 +105,8 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
         else:
             log.begin(body)
             state.looks = state.looks or (event.node == state.leader and body.reason == "remote")
-            for name in (BYTES, AGE) if event.node == state.leader else ():
-                known = state.due.get(name)
-                if known is not None and known.target <= log.start:
-                    (self.kept if known.since_us <= event.wall else self.void)(state, name)
+            for name in (LOG_BYTES, LOG_AGE) if event.node == state.leader else ():
+                self.gone(state, event, name, log.start)
         return self._look(state, event) if event.node == state.leader else NOTHING
 
     def _assumed(self, state: Kept, event: Stamped, body: PartAssume) -> None:
@@ -222,15 +151,11 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
         if len(within) == 1:
             [first] = within
             if 0 <= limits.all_bytes <= log.behind(first.end + 1):
-                self._oblige(state, BYTES, event, event.wall, first.end + 1)
+                self.oblige_from(state, LOG_BYTES, event, event.wall, first.end + 1)
             if limits.all_ms >= 0 and first.max_timestamp >= 0 and not state.skewed:
                 old_us = 1000 * (first.max_timestamp + limits.all_ms)
-                self._oblige(state, AGE, event, max(event.wall, old_us), first.end + 1)
+                self.oblige_from(state, LOG_AGE, event, max(event.wall, old_us), first.end + 1)
         return self.arm(state)
-
-    def _oblige(self, state: Kept, name: str, event: Stamped, since_us: int, end: int) -> None:
-        if name not in state.due:
-            state.due[name] = Obligation(since_us, witness(event), end)
 
     # ---- when it is due ---------------------------------------------------------------------------------------
 
@@ -238,14 +163,9 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
         """A leader that is stopped deletes nothing, and has all the time again when it goes on."""
         return max(obligation.since_us, state.stops.free_us(state.leader)) + state.beta_us
 
-    def next_due_us(self, state: Kept) -> int:
-        return min(self.due_us(state, each) for each in state.due.values())
-
     def finish(self, state: Kept, horizon_us: int) -> Emissions:
-        if state.tested or not state.due:
-            return NOTHING
         seconds = state.beta_us / 1_000_000
-        return self.inconclusive(TOO_SHORT, state.key, f"no leader had {seconds:g} s from when a copy had to go")
+        return self.too_short(state, f"no leader had {seconds:g} s from when a copy had to go")
 
     def missed(self, state: Kept, name: str, obligation: Obligation) -> Emissions:
         log, limits = state.log(state.leader), state.limits_at(state.leader)
@@ -257,7 +177,7 @@ class ExpiredCopiesGoAway(WindowInvariant[Kept]):
             )
             return self.violated(state.key, sentence, obligation.by)
         why = f"there is too much by retention.bytes = {limits.all_bytes:,}"
-        if name == AGE:
+        if name == LOG_AGE:
             why = f"it is too old by retention.ms = {limits.all_ms:,}"
         sentence = (
             f"{state.leader} did not move the log start of {state.key} to {obligation.target:,}, past a copy, {within}"
