@@ -37,6 +37,7 @@ BECAUSE = {
     "loss-budget": "disks lost more than replication can replace",
     "marker-of-former": "an earlier transaction had the same epoch",
     "metadata-lost": "the metadata of copies had lost records",
+    "never-copied": "a restart lost the log start, and the record had been deleted uncopied",
     "new-leader": "the new leader's high watermark was still behind",
     "no-broker-epoch": "the fetches have no broker epoch",
     "no-epoch": "the client is older than the epochs",

@@ -104,7 +104,10 @@ class OwnStarts(msgspec.Struct):
     highest: dict[str, int] = {}
 
     def take(self, event: Stamped, body: LogStart) -> None:
-        """A broker's log begins there now."""
+        """A broker's log begins there now. A log that is loaded has no new start: at first it is that of its first
+        segment, until the topic's configuration is known."""
+        if body.reason == "load":
+            return
         anew = body.reason in ANEW
         self.highest[event.node] = body.new if anew else max(self.highest.get(event.node, 0), body.new)
 

@@ -48,12 +48,16 @@ class Begun(msgspec.Struct, frozen=True):
 
 class Beginnings(State):
     """known: by broker. begun: by segment. finished: segment -> the offsets of a copy that some process knew as
-    finished, none as deleted. lost: those of which the metadata topic may have lost the records since."""
+    finished, none as deleted. lost: those of which the metadata topic may have lost the records since. copied: segment
+    -> the offsets of a copy that some process ever knew as finished. emptied: what is below, a broker had deleted and
+    had no more itself when it lost its log start."""
 
     known: dict[str, Known] = {}
     begun: dict[str, Begun] = {}
     finished: dict[str, tuple[int, int]] = {}
     lost: dict[str, tuple[int, int]] = {}
+    copied: dict[str, tuple[int, int]] = {}
+    emptied: int = 0
     starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
 
     def of(self, event: Stamped) -> Known:
@@ -64,6 +68,7 @@ class Beginnings(State):
         """Some process consumed the new state of a copy."""
         if body.state == FINISHED:
             put(self.finished, body.segment, (body.start, body.end))
+            put(self.copied, body.segment, (body.start, body.end))
         elif body.state in (DELETION_STARTED, DELETED):
             self.finished.pop(body.segment, None)
             self.lost.pop(body.segment, None)
@@ -72,6 +77,16 @@ class Beginnings(State):
         """Whether a copy with an offset, unknown to a process, may have no metadata any more."""
         lost = (range_ for segment, range_ in self.lost.items() if segment not in known.copies)
         return any(first <= offset <= last for first, last in lost)
+
+    def load(self, event: Stamped, body: LogLocalStart) -> None:
+        """A broker begins with a log that it has itself only from there on."""
+        had = self.starts.highest.get(event.node, 0)
+        if body.log_start < had:
+            self.emptied = max(self.emptied, min(had, body.new))
+
+    def is_in_hole(self, offset: int) -> bool:
+        """Whether a record was deleted before any copy of it was finished, and a log start went back below it."""
+        return offset < self.emptied and not any(first <= offset <= last for first, last in self.copied.values())
 
 
 class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
@@ -113,6 +128,9 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "what was ever copied needs no local record (RemoteLogManager.findHighestRemoteOffset), and the log start "
         "moves when the next copy expires.",
         **WENT_BACK,
+        "never-copied": "The broker lost the checkpoint of its log start, and had deleted the record before, of which "
+        "no copy was ever finished. Kafka begins with the first copy below (RemoteLogManager.findLogStartOffset), and "
+        "moves the log start behind each copy that expires, also if the next one begins later.",
     }
     unseen = (
         "Whether a leader looks, and how soon.",
@@ -151,6 +169,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         elif type(body) is LogHw:
             return self._leads(state, event, body, mirror) if body.role == "leader" else NOTHING
         elif type(body) is LogLocalStart:
+            if body.reason == "load":
+                state.load(event, body)
             return self._follows(state, event, body) if body.reason == "remote" else NOTHING
         else:
             state.starts.take(event, body)
@@ -202,6 +222,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("dropped-since", state.key, sentence, known.by, event)
         if known.has(start, -1) and state.starts.went_back(event.node, start):
             return self.excused("log-start-went-back", state.key, sentence, known.by, event)
+        if state.is_in_hole(start):
+            return self.excused("never-copied", state.key, sentence, known.by, event)
         if state.lacks_lost(known, start):
             return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)

@@ -62,11 +62,12 @@ def test_a_leader_that_has_looked() -> None:
         ("delete-records", FINISHED, "excused"),
         ("delete-records", "DELETE_SEGMENT_FINISHED", "violated"),
         ("out-of-range", FINISHED, "violated"),
+        ("load", FINISHED, "violated"),
     ],
 )
 def test_a_log_start_that_went_back(reason: Any, state: str, status: str) -> None:
     """Shows that a log may begin inside a copy, below its leader epochs, if its broker has had a higher log start since
-    it began its log anew."""
+    it began its log anew; loading it gives it none."""
     trace = Tiered()
     trace.emit("broker-1", LogStart(TP, 1, reason, -1))
     if reason == "out-of-range":
@@ -77,6 +78,40 @@ def test_a_log_start_that_went_back(reason: Any, state: str, status: str) -> Non
     trace.looks()
     trace.moves(0)
     assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(
+    ("deleted", "local", "copied", "starts", "status"),
+    [
+        (3, 4, (0, 1), 2, "excused"),
+        (3, 4, (0, 1), 3, "violated"),
+        (5, 3, (0, 1), 2, "excused"),
+        (5, 3, (0, 1), 3, "violated"),
+        (3, 4, (0, 1), 1, "violated"),
+        (3, 4, (2, 3), 2, "violated"),
+        (0, 4, (0, 1), 2, "violated"),
+    ],
+)
+def test_a_hole_below_a_lost_log_start(
+    deleted: int, local: int, copied: tuple[int, int], starts: int, status: str
+) -> None:
+    """Shows that a log may begin with a record that was deleted before it was ever copied, if a restart lost the log
+    start and the broker had no longer the record itself; and with no other that is gone."""
+    trace = TraceBuilder()
+    leads_six_records(trace)
+    if deleted:
+        trace.emit("broker-1", LogStart(TP, deleted, "delete-records", -1))
+    trace.incarnations["broker-1"] = 1
+    trace.emit("broker-1", LogStart(TP, 0, "load", -1))
+    trace.emit("broker-1", LogLocalStart(TP, local, "load", 0, 5))
+    for state in (FINISHED, "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED"):
+        trace.emit("broker-1", TierSegment(TP, "a", "known", state, *copied, {"0": 0}))
+    trace.emit("broker-1", LogStart(TP, 0, "remote", -1))
+    trace.emit("broker-1", LogLocalStart(TP, 5, "retention-ms", 0, 5))
+    trace.emit("broker-1", LogHw(TP, "leader", 0, 6, 6, starts, [1]))
+    result = trace.result("R11")
+    assert (result.status, result.tested) == (status, 1)
+    assert result.excused == ({"never-copied": 1} if status == "excused" else {})
 
 
 @pytest.mark.parametrize(
