@@ -55,7 +55,8 @@ _RUNS: dict[Status, str] = {
 class Signature(msgspec.Struct):
     """A kind of failure. runs: how many failed so. sentence: of the first. exit_code: of such a run. number, at_s: how
     many runs had ended when the first one did, itself included, and after how many seconds. seeds: of the first few.
-    reproduce: the command that does the first one again. kept: directories, in the campaign's own."""
+    reproduce: the command that does the first one again. kept: directories, in the campaign's own. beside: other
+    promises that were violated in some of these runs -> the seeds of the first few."""
 
     signature: str
     runs: int
@@ -67,6 +68,7 @@ class Signature(msgspec.Struct):
     seeds: list[int]
     reproduce: str = ""
     kept: list[str] = []
+    beside: dict[str, list[int]] = {}
 
 
 class KnownTally(msgspec.Struct):
@@ -317,21 +319,23 @@ class Summary:
         record = done.record
         known = self.signatures.get(record.signature)
         if known is None:
-            self.signatures[record.signature] = Signature(
+            known = self.signatures[record.signature] = Signature(
                 record.signature,
-                1,
+                0,
                 record.exit_code,
                 record.sentence,
                 done.number,
                 done.at_s,
                 record.order,
-                [record.seed],
+                [],
                 record.order.again(record.seed),
             )
-            return
         known.runs += 1
-        if len(known.seeds) < SEEDS_NAMED:
-            known.seeds.append(record.seed)
+        its_own = record.signature.partition(":")[0]
+        beside = [name for name, tally in record.tallies.items() if tally.status == "violated" and name != its_own]
+        for seeds in (known.seeds, *(known.beside.setdefault(name, []) for name in beside)):
+            if len(seeds) < SEEDS_NAMED:
+                seeds.append(record.seed)
 
     def _take_defects(self, record: RunRecord) -> None:
         """What was planted, whether it was caught, and what was lost."""

@@ -17,8 +17,10 @@ from orchestrator.campaigns.summary import REPORT_SCHEMA, InvariantTally, Report
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.page.blocks import KEY, Block, Cell, Fate, Part, Tone, block_of, fate, strip
 from orchestrator.report import campaign
-from orchestrator.report.text import STYLES
-from orchestrator.run_dir import read_json
+from orchestrator.report.text import STYLES, badness
+from orchestrator.run_dir import RunDir, read_json
+from orchestrator.story.words import clock
+from orchestrator.verdict import read_verdict
 
 PAGES_MAX = 12
 """Kinds of failure whose first run gets a page of its own."""
@@ -71,6 +73,7 @@ def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link
     others = [block_of(section) for section in campaign.sections(report) if section.heading not in own][::-1]
     yield from (each for each in others if each.heading == campaign.MISMATCHES)
     yield _failures(report, kept, link)
+    yield from _how_it_happened(report, kept, link)
     yield _runs(directory, kept, link)
     yield from (each for each in others if each.heading in campaign.DOUBTFUL)
     yield _promises(report)
@@ -107,8 +110,24 @@ def _failure(each: Signature, kept: Sequence[KeptRun], link: Link) -> list[Cell]
     href = "" if first is None else link(first.directory)
     more = f" and {each.runs - len(each.seeds)} more" if each.runs > len(each.seeds) else ""
     seeds = ", ".join(map(str, each.seeds)) + more
-    what = Cell(each.sentence or each.signature, href=href)
+    also = f"; {told}" if (told := campaign.beside(each)) else ""
+    what = Cell(f"{each.sentence or each.signature}{also}", href=href)
     return [Cell(f"{each.runs:,}"), what, Cell(seeds), _again(each.reproduce)]
+
+
+def _how_it_happened(report: Report, kept: Sequence[KeptRun], link: Link) -> Iterator[Block]:
+    """The steps to the first violation in the first run of those that have a page, in its own words."""
+    for run in to_be_shown(report, kept)[:1]:
+        verdict = read_verdict(RunDir(run.directory))
+        broken = sorted((each for each in verdict.invariants if each.violations), key=badness)
+        for each in broken[:1]:
+            first = each.violations[0]
+            before = [f"Seed {verdict.seed}: {each.id} {each.title}.", f"{first.sentence}."]
+            rows = [
+                [Cell(clock(step.at_us)), Cell(step.text, href=link(run.directory)), Cell(step.event)]
+                for step in first.path
+            ]
+            yield Block("How one of these failures happened", before, "", (">seconds", "what happened", "event"), rows)
 
 
 def _runs(directory: CampaignDir, kept: Sequence[KeptRun], link: Link) -> Block:

@@ -13,7 +13,7 @@ from actors.trace.events import Stamped
 from orchestrator.page.lanes import at
 from orchestrator.page.model import Arrow, Break, Mark
 from orchestrator.report.headline import most_excused
-from orchestrator.report.losses import ACKNOWLEDGED, LOSSES
+from orchestrator.report.losses import ACKNOWLEDGED, LOSSES, worst_first
 from orchestrator.story.events_in_words import in_words
 from orchestrator.story.moments import Step
 from orchestrator.trace.ids import Place, id_of, place_of
@@ -44,7 +44,9 @@ class Evidence:
     def __init__(self, verdict: Verdict) -> None:
         self._verdict = verdict
         self._shown = _shown(verdict)
-        excused = [(_named(each.id, excuse), excuse) for each in most_excused(verdict) for excuse in each.excuses]
+        excused = [
+            (_named(each.id, excuse), excuse) for each in most_excused(verdict) for excuse in worst_first(each.excuses)
+        ]
         self._excused = excused[:EXCUSED_MAX]
         proofs = [name for _, _, proofs, causes in self._shown for name in (*proofs, *causes)]
         proofs += [name for _, excuse in self._excused for name in excuse.events]

@@ -18,6 +18,7 @@ from orchestrator.page.blocks import Block, Tone
 from orchestrator.page.model import Timeline
 from orchestrator.report.console import printable
 from orchestrator.report.headline import caught, headlines, most_excused, tone
+from orchestrator.report.losses import worst_first
 from orchestrator.report.rules import in_full
 from orchestrator.report.text import LEFT_OUT, MEANINGS, badness, conclusion, outcome, remark, title
 from orchestrator.run_dir import Manifest
@@ -75,10 +76,11 @@ def run_page(verdict: Verdict, manifest: Manifest, timeline: Timeline | None, no
         outcome=outcome(verdict),
         tone=_tone(verdict),
         tone_of=tone,
-        first=[(each.id, each.violations[0]) for each in broken if each.violations][:FIRST_MAX],
+        first=[each for each in broken if each.violations][:FIRST_MAX],
         broken=broken,
         excused=most_excused(verdict),
         rule_in_words=in_full,
+        worst_first=worst_first,
         left_out=LEFT_OUT.fullmatch,
         promises=promises,
         not_held=sum(status not in ("held", "vacuous") for status in statuses),

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from actors.defects.catalogue import DEFECTS
 from chaos.words import ordinal, some, times
-from orchestrator.campaigns.summary import InvariantTally, LostTally, Report
+from orchestrator.campaigns.summary import InvariantTally, LostTally, Report, Signature
 from orchestrator.invariants.folds.fold import Status
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous
@@ -256,9 +256,11 @@ def _worst(tally: InvariantTally) -> str:
 def _vacuous(report: Report, most: int | None = None) -> Section:
     """``most``: promises that are named."""
     known = NothingVacuous()
-    runs, promises = some(report.runs, "run"), some(len(report.vacuous), "promise")
+    number = len(report.vacuous)
+    runs, promises = some(report.runs, "run"), "this promise" if number == 1 else f"these {number} promises"
+    them = "it" if number == 1 else "them"
     lines = [
-        f"{known.id} ({known.title}) is violated: none of {runs} tested {promises}, and the runs say nothing about:",
+        f"None of {runs} tested {promises}, and the campaign says nothing about {them} ({known.id}: {known.title})",
         *(f"{name:<3}  {INVARIANTS[name].title}" for name in report.vacuous[:most]),
     ]
     if rest := report.vacuous[len(lines) - 1 :]:
@@ -305,12 +307,23 @@ def _failures(report: Report) -> Iterator[str]:
         yield f"{some(each.runs, 'run')}: {title}"
         yield f"  {each.sentence.removeprefix(f'{name} was violated: ')}"
         seed = f"seed {each.seeds[0]}, " if each.seeds else ""
+        if each.beside:
+            yield f"  {beside(each)}"
         yield f"  first: {seed}the {ordinal(each.number)} run to end, after {each.at_s:,.1f} s"
         yield f"  again with  {each.reproduce}"
         if each.kept:
             yield f"  kept in {report.directory}/{each.kept[0]}"
     if (rest := len(report.signatures) - BRIEFLY) > 0:
         yield f"and {some(rest, 'other kind')}"
+
+
+def beside(failure: Signature) -> str:
+    """``also violated: T15 (seed 7)``: what broke in the same runs."""
+    told = [
+        f"{name} ({'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, seeds))})"
+        for name, seeds in failure.beside.items()
+    ]
+    return f"also violated: {', '.join(told)}" if told else ""
 
 
 def _mismatches(report: Report) -> Section:

@@ -27,6 +27,8 @@ TOGETHER_US = 200_000
 """Losses of several partitions that are no further apart are told as one."""
 MOMENTS_MAX = 4
 """Of a loss in more steps than these a headline says when the first was."""
+PARTITIONS_MAX = 2
+"""Of records of more partitions than these a headline does not name them."""
 STEPS_MAX = 6
 """Steps of all losses together that a story tells, the largest."""
 
@@ -59,7 +61,12 @@ class Loss(msgspec.Struct, frozen=True):
     @property
     def told(self) -> str:
         """``316 records acknowledged with acks=all, by an unclean election, ...``."""
-        return f"{some(self.lost, 'record')} {LOSSES[self.rule]}{self._since()}"
+        return f"{some(self.lost, 'record')}{self._of()} {LOSSES[self.rule]}{self._since()}"
+
+    def _of(self) -> str:
+        """`` of orders-0 and orders-1``, of few partitions."""
+        keys = dict.fromkeys(each.key for each in self.gone)
+        return f" of {' and '.join(keys)}" if 0 < len(keys) <= PARTITIONS_MAX else ""
 
     def _since(self) -> str:
         steps = self.steps
@@ -90,12 +97,18 @@ def _number(step: Iterable[Gone]) -> int:
 
 
 def losses(verdict: Verdict) -> list[Loss]:
-    """What was lost or missing, by rule; what nothing allows comes first."""
+    """What was lost or missing, by rule, in the order of ``LOSSES``: what nothing allows comes first."""
     found = next((each for each in verdict.invariants if each.id == ACKNOWLEDGED), None)
     if found is None:
         return []
     numbers = {"": sum(each.number for each in found.gone if not each.rule)} | found.excused
-    return [_loss(found, rule, number) for rule, number in numbers.items() if number and rule in LOSSES]
+    return [_loss(found, rule, numbers[rule]) for rule in LOSSES if numbers.get(rule)]
+
+
+def worst_first(excuses: Iterable[Excuse]) -> list[Excuse]:
+    """The excused breaks of a promise; of losses those of records that were meant to be safest come first."""
+    ranks = list(LOSSES)
+    return sorted(excuses, key=lambda each: ranks.index(each.rule) if each.rule in LOSSES else len(ranks))
 
 
 def _loss(found: InvariantVerdict, rule: str, number: int) -> Loss:

@@ -15,7 +15,7 @@ from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 from orchestrator.report import rules
 from orchestrator.report.console import Page, printable
 from orchestrator.report.headline import caught, headlines, most_excused, named, tone
-from orchestrator.report.losses import ACKNOWLEDGED, loss_lines
+from orchestrator.report.losses import ACKNOWLEDGED, loss_lines, worst_first
 from orchestrator.story.moments import Step
 from orchestrator.story.words import clock, listed, seconds
 from orchestrator.verdict import InvariantVerdict, Verdict, Violation
@@ -137,7 +137,7 @@ def _print_excuses(page: Page, verdict: Verdict, full: bool) -> None:
     for each in gave_way if full else _shown(gave_way):
         heading = f"{each.id} was excused (tested {times(each.tested)}): {each.title}"
         page.show(Text(printable(heading), STYLES["excused"]))
-        for excuse in each.excuses:
+        for excuse in worst_first(each.excuses):
             events = f", in the events {', '.join(excuse.events)}" if excuse.events else ""
             how_often = f"{times(each.excused.get(excuse.rule, 1))}{_first(excuse.at_us)}{events}"
             page.show(Padding(Text(printable(excuse.sentence)), (0, 0, 0, 2), expand=False))

@@ -199,6 +199,8 @@ class Chronicle:
         self._given_up: set[tuple[int, int]] = set()
         """Time of an unclean election and a broker that could have been elected cleanly, if it were not fenced."""
         self._commits = Commits()
+        self._behind: dict[str, tuple[int, Line]] = {}
+        """Partition -> log end of a leader whose high watermark is behind it, and the line that says so."""
         self._dropped = 0
         self._busy_since_us = 0
         self._busy_us = 0
@@ -292,7 +294,7 @@ class Chronicle:
         if body.phase == "chaos":
             self.zero_us = event.wall
         elif body.phase == "healing":
-            self._healing = self.note(event, "the chaos is over: no fault is left to heal", ALWAYS)
+            self._healing = self.note(event, "the chaos is over: all faults have ended before", ALWAYS)
             for fault, (line, _) in self._faults.items():
                 if id(line) in self._ended and event.wall - self._ended[id(line)] <= HEALED_US:
                     self._heals(fault, event)
@@ -438,7 +440,19 @@ class Chronicle:
         if empty and not self._commits.has_had(body.tp):
             return
         if text := takes_up(event.node, body):
-            self.note(event, text, TURN if empty else CHANGE).keys.add(body.tp)
+            line = self.note(event, text, TURN if empty else CHANGE)
+            line.keys.add(body.tp)
+            if body.high_watermark < body.log_end:
+                self._behind[body.tp] = (body.log_end, line)
+
+    def moved(self, event: Stamped, body: LogHw) -> None:
+        """A leader that has caught up with the log end that it began with."""
+        self._commits.moved(body)
+        log_end, line = self._behind.get(body.tp, (0, None))
+        if line is not None and body.role == "leader" and body.new >= log_end:
+            del self._behind[body.tp]
+            if event.wall - (self.zero_us or 0) - line.us > TOGETHER_US:
+                line.notes.append(f"until {self._at(event)}")
 
     def appended(self, event: Stamped, body: LogAppend) -> None:
         """A partition that has had something."""
@@ -517,8 +531,8 @@ class Chronicle:
         """An error that a client goes on after."""
         name = error_name(body.error)
         weight = DETAIL if name in ROUTINE else CHANGE
-        by = f" from {body.broker}" if body.broker else ""
-        self.count(event, body.api, name, f"{event.node} gets {name} for {body.api}{by} and tries again", weight)
+        to = f" to {body.broker}" if body.broker else ""
+        self.count(event, body.api, name, f"{event.node} gets {name} for its {body.api}{to} and tries again", weight)
 
     def returned(self, event: Stamped, body: Any) -> None:
         """An operation that failed."""
@@ -573,7 +587,7 @@ _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
     PartChange: Chronicle.part,
     PartAssume: Chronicle.assumed,
     LogAppend: Chronicle.appended,
-    LogHw: lambda self, _event, body: self._commits.moved(body),
+    LogHw: Chronicle.moved,
     LogTrunc: Chronicle.cut,
     QRole: Chronicle.role,
     BrokerReg: Chronicle.registered,

@@ -90,7 +90,10 @@ def _assume(body: PartAssume) -> str:
 
 def _append(body: LogAppend) -> str:
     offsets = f"offset {body.base:,}" if body.base == body.last else f"offsets {body.base:,} to {body.last:,}"
-    return f"appends {offsets} to its log of {body.tp}, as {body.role} in leader epoch {body.leader_epoch}"
+    whose = f"producer id {body.producer_id}, epoch {body.producer_epoch}"
+    what = f"the {body.marker.upper()} marker of {whose} at " if body.marker else ""
+    of = f" of a transaction of {whose}" if body.transactional and not body.marker else ""
+    return f"appends {what}{offsets}{of} to its log of {body.tp}, as {body.role} in leader epoch {body.leader_epoch}"
 
 
 def _watermark(body: LogHw) -> str:
@@ -166,7 +169,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     ListReturn: _listed,
     AdminInvoke: lambda body: f"asks for {asked_for(body)}",
     AdminReturn: lambda body: f"is answered: {answer(body)}",
-    ErrorSeen: lambda body: f"gets {error_name(body.error)} for {body.api} from {body.broker or 'nobody'}",
+    ErrorSeen: lambda body: f"gets {error_name(body.error)} for its {body.api} to {body.broker or 'nobody'}",
     BrokerReg: _registered,
     ConfigChange: lambda body: f"writes {body.key}={body.value} of {body.resource} to the metadata log",
     IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}: {body.outcome}",

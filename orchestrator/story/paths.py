@@ -27,13 +27,14 @@ from actors.trace.events import (
     SendReturn,
     Stamped,
     TxnLoad,
+    TxnMarkers,
     TxnState,
 )
 from chaos.faults.operator import ADMIN
 from orchestrator.story.chronicle import STOPPING, TOGETHER_US
 from orchestrator.story.events_in_words import has_words, in_words
 from orchestrator.story.moments import Step
-from orchestrator.story.words import brokers
+from orchestrator.story.words import brokers, seconds
 
 LOOKED_AT_MAX = 10_000_000
 """Events that are gone through, for all paths of a run together: it takes seconds."""
@@ -43,7 +44,7 @@ FAULTS, DECISIVE, PROOFS, AFTERMATH = 4, 7, 4, 1
 
 TELLING = (
     *(PartChange, LogTrunc, PartAssume, QRole, QVote, QVoters, AdminInvoke, ConfigChange, NodeDown, NodeUp),
-    *(GrpGen, GrpLoad, TxnLoad, TxnState),
+    *(GrpGen, GrpLoad, TxnLoad, TxnMarkers, TxnState),
 )
 """Types of which an event may be a turn on the way, or lead to a former life."""
 
@@ -106,6 +107,8 @@ class Paths:
         self._kept: dict[int, Stamped] = {}
         self._wanted: dict[str, int] = {}
         self._faults: list[Stamped] = []
+        self._ends: dict[str, int] = {}
+        """Fault -> when it ended."""
         self._marks: dict[tuple[str, str, str], Stamped] = {}
         """Node, partition and role -> the last event that moved its high watermark."""
         self._committed: dict[str, Stamped] = {}
@@ -115,8 +118,8 @@ class Paths:
         the one that it had not heard of."""
         self._hits: dict[str, int] = {}
         """Fault -> messages and Syncs that its rules hit, of those that have ended."""
-        self._lost: dict[str, Lost] = {}
-        """Partition -> what is known of its acknowledged records that were lost, from the first on."""
+        self._lost: dict[str, list[Lost]] = {}
+        """Partition -> what is known of its acknowledged records that were lost, from the first of each kind on."""
         self._changes: dict[str, PartChange] = {}
         self._fenced: dict[int, Stamped] = {}
         self._min_isr: set[str | None] = set()
@@ -143,6 +146,8 @@ class Paths:
                 self._note_unheard(event, event.body)
         elif _hits(event):
             self._faults.append(event)
+        elif isinstance(event.body, CtlFault) and event.body.phase == "stop":
+            self._ends[event.body.fault] = event.wall
         name = event.id
         if name in wanted:
             self._kept[index], self._wanted[name] = event, index
@@ -158,20 +163,20 @@ class Paths:
                     number = body.held if isinstance(body, LinkRuleChange) else body.synced
                     self._hits[fault] = self._hits.get(fault, 0) + number
             case SendReturn():
-                if wanted and body.tp not in self._lost:
+                for lost in self._lost.get(body.tp, ()):
+                    lost.acknowledged(event, body)
+                if wanted:
                     change = self._changes.get(body.tp)
-                    self._lost[body.tp] = Lost(event, event, [] if change is None else change.isr)
-                elif body.tp in self._lost:
-                    self._lost[body.tp].acknowledged(event, body)
+                    self._lost.setdefault(body.tp, []).append(Lost(event, event, [] if change is None else change.isr))
             case PartAssume():
-                if body.tp in self._lost and event.node == self._lost[body.tp].leader:
-                    self._lost[body.tp].over = True
+                for lost in self._lost.get(body.tp, ()):
+                    lost.over |= event.node == lost.leader
             case PartChange():
                 before = self._changes.get(body.tp)
                 self._changes[body.tp] = body
-                lost = self._lost.get(body.tp)
-                if lost is not None and before is not None and body.cause == "unclean" and not lost.fenced:
-                    lost.wait_for({*before.isr, before.leader} - {body.leader}, event.wall, self._fenced)
+                for lost in self._lost.get(body.tp, ()):
+                    if before is not None and body.cause == "unclean" and not lost.fenced:
+                        lost.wait_for({*before.isr, before.leader} - {body.leader}, event.wall, self._fenced)
             case BrokerReg():
                 self._register(event, body)
             case ConfigChange() if body.key == MIN_ISR:
@@ -182,7 +187,7 @@ class Paths:
             self._fenced.pop(body.broker, None)
             return
         self._fenced.setdefault(body.broker, event)
-        for lost in self._lost.values():
+        for lost in (each for every in self._lost.values() for each in every):
             if lost.elected_us == event.wall and body.broker in lost.members:
                 lost.fenced[body.broker] = event
 
@@ -224,7 +229,10 @@ class Paths:
         shown = [*decisive[-DECISIVE:], *known, *proofs[-PROOFS:], *self._aftermath(indices, proofs[-1], about)]
         shown += self._hitting(max(event.wall for event in proofs), _involved(shown) | causing)
         told = {event.id: event for event in sorted(shown, key=lambda event: event.order)}
-        steps = [Step(event.wall - self._zero_us, in_words(event), event.id) for event in told.values()]
+        steps = [
+            Step(event.wall - self._zero_us, f"{in_words(event)}{self._until(event)}", event.id)
+            for event in told.values()
+        ]
         steps += [step for event in decisive[-DECISIVE:] for step in self._unheard.get(event.id, [])]
         return sorted({step.event: step for step in steps}.values(), key=lambda step: step.at_us)
 
@@ -232,8 +240,8 @@ class Paths:
         """The way to a loss of acknowledged records of a partition: when they were acknowledged and by whom, why nobody
         could lead who had them, and the election. ``events``: the first acknowledgement, and what shows the loss.
         ``min_isr``: min.insync.replicas, "" if that is not known."""
-        lost = self._lost.get(key)
-        if lost is None or lost.first.id not in events:
+        lost = next((each for each in self._lost.get(key, ()) if each.first.id in events), None)
+        if lost is None:
             return []
         later = {each.id for each in self._faults if each.wall >= lost.elected_us >= 0}
         told = {step.event: step for step in self.to(key, events, ()) if step.event not in later}
@@ -275,6 +283,11 @@ class Paths:
                     if former is not None:
                         reach[former] = WHOLE_LIFE
         return found[::-1]
+
+    def _until(self, event: Stamped) -> str:
+        """When a fault was over."""
+        end = self._ends.get(_fault(event))
+        return "" if end is None else f", until {seconds(end - self._zero_us)}"
 
     def _why_down(self, event: Stamped) -> Stamped:
         """The fault that took a process down; the event itself if none did."""
@@ -332,7 +345,7 @@ def _decides(event: Stamped, about: set[str]) -> bool:
             return _of_quorum(event.node, about)
         case GrpGen():
             return body.group in about and body.state != "PreparingRebalance"
-        case TxnState():
+        case TxnState() | TxnMarkers():
             return body.transactional_id in about
         case GrpLoad() | TxnLoad():
             return body.tp in about

@@ -100,7 +100,8 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     new = [each for each in now.isr if each not in before.isr]
     if gone or new:
         verb = "shrinks" if not new else "grows" if not gone else "changes"
-        return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}"
+        alone = f"; broker-{now.isr[0]} is alone in it" if len(now.isr) == 1 and not reason else ""
+        return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}{alone}"
     return False, ""
 
 

@@ -95,7 +95,7 @@ def test_what_an_allowed_election_lost_is_told() -> None:
     lost = next(each for each in verdict.invariants if each.id == "C1")
     assert (lost.status, lost.excused) == ("excused", {"unclean-election": 175})
     assert lost.tested > 175
-    assert headlines(verdict)[0].startswith("LOST: 175 records acknowledged with acks=all")
+    assert headlines(verdict)[0].startswith("LOST: 175 records of orders-0 acknowledged with acks=all")
     story = [moment.text for moment in verdict.story]
     assert len(story) <= 20
     asked, elected, cut = (

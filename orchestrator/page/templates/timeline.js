@@ -225,7 +225,9 @@
     let groups = [];
     const named = ({ ids }) => {
       const every = unique(ids).sort((a, b) => excused.has(a) - excused.has(b)), most = narrow ? 2 : 5;
-      return `${every.slice(0, most).join(", ")}${every.length > most ? ` and ${every.length - most} more` : ""}`;
+      const shown = every.slice(0, most), broken = shown.filter((id) => !excused.has(id));
+      const said = [broken.length ? `${broken.join(", ")} violated` : "", shown.filter((id) => excused.has(id)).join(", ")];
+      return `${said.filter(Boolean).join("; ")}${every.length > most ? ` and ${every.length - most} more` : ""}`;
     };
     // What is named near the edge is named towards the middle.
     const anchor = (group, half) => (group.at + half > range[1] ? "right" : group.at - half < range[0] ? "left" : "center");

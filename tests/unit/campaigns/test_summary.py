@@ -194,7 +194,7 @@ def test_what_nothing_tested_is_named() -> None:
     report = report_of(summary)
     assert (report.vacuous, report.exit_code) == (["P9"], 3)
     assert "NEVER TESTED" in markdown(report)
-    assert "none of 2 runs tested 1 promise, and the runs say nothing about:" in markdown(report)
+    assert "None of 2 runs tested this promise, and the campaign says nothing about it" in markdown(report)
     assert report_of(summary_of(record(1, tallies=blind, declared=True))).exit_code == 0
     seen = report_of(summary_of(record(1, tallies=blind), record(2)))
     assert (seen.vacuous, seen.exit_code) == ([], 0)

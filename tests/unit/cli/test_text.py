@@ -195,7 +195,7 @@ def test_a_loss_that_was_made_good_is_not_called_lost() -> None:
     promise = InvariantVerdict("C1", "Records stay", "excused", 509, excused={"loss-budget": 318}, excuses=[excuse])
     verdict = msgspec.structs.replace(ON, invariants=[promise])
     told = "acknowledged with acks=all, with the disks of the replicas that had to keep them"
-    lost = f"18 records {told}, first missing at 7.010 s"
+    lost = f"18 records of orders-0 {told}, first missing at 7.010 s"
     missing = f"300 records {told}; then they are back: {how}"
     assert headlines(verdict)[:2] == [f"LOST: {lost}", f"MISSING from 7.010 s to 10.021 s: {missing}"]
     assert f"lost: {lost}; missing from 7.010 s to 10.021 s: {missing}" in one_line(verdict)
@@ -227,7 +227,7 @@ def test_each_election_tells_what_it_lost() -> None:
         Gone("acks<=1", "orders-0", 168, "broker-3/1/5", 10_583_000),
     )
     told = "acknowledged with acks=1, which that setting allows"
-    assert headlines(verdict)[0] == f"LOST: 203 records {told}: 35 at 3.135 s, 168 at 10.583 s"
+    assert headlines(verdict)[0] == f"LOST: 203 records of orders-0 and orders-1 {told}: 35 at 3.135 s, 168 at 10.583 s"
     assert breaks_of(verdict) == [
         Break(
             3_135_000,
@@ -258,7 +258,7 @@ def test_a_loss_that_nothing_allows_comes_first() -> None:
     )
     others = [OFF.invariants[1], *verdict.invariants]
     lines = headlines(msgspec.structs.replace(verdict, invariants=others, expected=False))
-    lost = "LOST: 10 records acknowledged to producers, which no rule allows, first missing at 4.002 s"
+    lost = "LOST: 10 records of orders-0 acknowledged to producers, which no rule allows, first missing at 4.002 s"
     assert lines[:2] == ["VIOLATED: C1 Records stay; H1 The latest offset never goes back", lost]
     assert (tone(lost), tone(lines[2]), tone("cluster")) == ("violated", "excused", None)
 

@@ -63,6 +63,8 @@ def test_a_campaign_leads_to_the_pages_of_its_failures(here: None, tmp_path: Pat
     ]
     first = re.search(r"<tbody>\s*<tr><td class=\"[ ]*\"[^>]*>(\w+)</td>", promises)
     assert first is not None and f"{first[1]} was violated" in text
+    steps = html.partition("<h2>How one of these failures happened</h2>")[2].partition("</section>")[0]
+    assert f"{first[1]} " in steps and re.search(r"broker-\d/0/\d+", steps)
     links = {(directory.path / unquote(link)).resolve() for link in LINK.findall(html)}
     assert links and all(link.is_file() for link in links)
     elsewhere = tmp_path / "other" / "page.html"

@@ -154,7 +154,11 @@ def test_a_leader_behind_its_own_log_is_told() -> None:
     trace.append("broker-2", "a", "b")
     trace.assume(2, 1, high_watermark=1)
     trace.assume(2, 2, high_watermark=2)
-    assert trace.story() == ["broker-2 becomes leader of orders-0 with high watermark 1, below its log end 2"]
+    behind = "broker-2 becomes leader of orders-0 with high watermark 1, below its log end 2"
+    assert trace.story() == [behind]
+    trace.apart = 1_000_000
+    trace.high_watermark("broker-2", 2, epoch=1)
+    assert trace.story() == [f"{behind}, until 1.003 s"]
 
 
 def test_a_leader_with_an_empty_log_is_told() -> None:
@@ -219,7 +223,7 @@ def test_alike_changes_of_a_moment_are_one_line() -> None:
     assert trace.story() == ["the controller fences broker-1, broker-2", "the controller fences broker-3"]
 
 
-REFUSED = "producer-1 gets NOT_ENOUGH_REPLICAS for Produce from broker-1 and tries again"
+REFUSED = "producer-1 gets NOT_ENOUGH_REPLICAS for its Produce to broker-1 and tries again"
 
 
 def test_refusals_are_counted() -> None:
@@ -281,7 +285,7 @@ def test_what_breaks_stands_at_its_time() -> None:
     assert trace.story(Break(500_000, "H1 VIOLATED: x")) == [
         "f1 crash of broker-1",
         "H1 VIOLATED: x",
-        "the chaos is over: no fault is left to heal",
+        "the chaos is over: all faults have ended before",
     ]
 
 
@@ -397,7 +401,7 @@ def test_the_story_of_a_failure_ends_with_it() -> None:
     assert told == [
         "   0.002 s  orders-0: broker-2 is elected in leader epoch 1 (a clean election), ISR [1, 2, 3]",
         "   0.003 s  VIOLATED: P4: a record is gone",
-        "   0.004 s  the chaos is over: no fault is left to heal",
+        "   0.004 s  the chaos is over: all faults have ended before",
     ]
     assert trace.chronicle.story_of(None, "x")[-1] == "   0.004 s  at the end, VIOLATED: x"
 

@@ -103,6 +103,25 @@ def test_a_loss_that_acks_allow_is_told_by_these() -> None:
     assert told.endswith("from broker-1; it is the first lost record, acknowledged with acks=1")
 
 
+def test_losses_of_two_kinds_have_a_path_each() -> None:
+    """Shows that records which acks=all had to keep have the way to their own loss, although others of the partition,
+    sent with acks=1, were lost first."""
+    trace = Stage()
+    trace.change(1, 0, cause="create")
+    trace.begin()
+    cheap = trace.acked("producer-2", "producer-2:5", 5, acks=1)
+    safe = trace.acked("producer-1", "producer-1:6", 6)
+    last = trace.acked("producer-1", "producer-1:7", 7)
+    trace.acked("producer-2", "producer-2:8", 8, acks=1)
+    proof = trace.assume(3, 1)
+    zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
+    paths = Paths(trace.events, zero_us, {cheap, safe, proof})
+    steps = {step.event: step.text for step in paths.to_loss(TP, [safe, proof], "1")}
+    assert cheap not in steps and "it is the first lost record" in steps[safe]
+    assert steps[last].endswith("it is the last one")
+    assert cheap in {step.event for step in paths.to_loss(TP, [cheap, proof], "1")}
+
+
 def test_a_node_that_came_back_remembers() -> None:
     """Shows that what a node did in a former life is part of its past."""
     trace = Stage().begin()
@@ -137,15 +156,27 @@ def test_a_path_at_a_group_has_its_generations() -> None:
     assert steps[-1].text == "broker-1 appends the commit of 5 in orders-0 for group g (generation 1)"
 
 
+def test_a_fault_that_is_over_says_since_when() -> None:
+    """Shows the end of a fault beside its beginning, if it has ended, so that nobody blames a fault that was over."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-2")
+    trace.fault("crash", "stop", "broker-2")
+    trace.fault("pause", "start", "broker-2", name="f2")
+    told = [step.text for step in path(trace, trace.assume(2, 1)) if step.text.startswith("f")]
+    assert told == ["f1 crash of broker-2 begins, until 0.002 s", "f2 pause of broker-2 begins"]
+
+
 def test_a_path_to_a_transaction_has_what_became_of_it() -> None:
-    """Shows the states of the transactional id that the proof is about, and not those of others."""
+    """Shows the states and the markers of the transactional id that the proof is about, and not those of others."""
     trace = Stage().begin()
     added = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "Ongoing", "Ongoing", [TP], 0, 4))
     decided = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "Ongoing", "PrepareCommit", [TP], 0, 5))
     trace.emit("broker-1", TxnState(STATE, "other", 8, 1, "Ongoing", "PrepareAbort", [TP], 0, 6))
-    proof = trace.emit("broker-1", TxnMarkers(STATE, "app", 7, 1, False, 0, 2, [TP], "sent"))
+    sent = trace.emit("broker-1", TxnMarkers(STATE, "app", 7, 1, True, 0, 2, [TP], "sent"))
+    trace.emit("broker-1", TxnMarkers(STATE, "other", 8, 1, True, 0, 2, [TP], "sent"))
+    proof = trace.emit("broker-1", TxnState(STATE, "app", 7, 1, "PrepareCommit", "CompleteCommit", [], 0, 7))
     steps = path(trace, proof, key="7")
-    assert [step.event for step in steps] == [added, decided, proof]
+    assert [step.event for step in steps] == [added, decided, sent, proof]
     assert steps[0].text == "broker-1 keeps app (producer id 7, epoch 1) in Ongoing, now with orders-0"
     assert steps[1].text == "broker-1 moves app (producer id 7, epoch 1) from Ongoing to PrepareCommit with orders-0"
 
