@@ -12,7 +12,7 @@ from actors.node.codec import decode
 from actors.node.events import DiskImage
 from actors.node.files import Files
 from actors.node.step import Step
-from actors.trace.events import LogTrunc
+from actors.trace.events import LogRoll, LogTrunc
 
 
 def logs_on_disk(disk: DiskImage) -> dict[str, DiskImage]:
@@ -83,7 +83,15 @@ def recover_log(step: Step, files: Files, tp: str, disk: DiskImage, start: LogBa
     if log.end_offset < start.offset:
         return _begin_anew(step, files, log, start)
     _settle_start(log, start)
+    _tell_empty_segment(step, log)
     return log
+
+
+def _tell_empty_segment(step: Step, log: ReplicaLog) -> None:
+    """An empty segment behind others: the last process may have ended in ``ReplicaLog.roll``, before the trace had
+    it."""
+    if len(log.segments) > 1 and not log.active.size_bytes:
+        step.record(LogRoll(log.tp, log.active.base.offset))
 
 
 def _recover_segment(step: Step, tp: str, found: _Recovered, file: str, entries: list[bytes], *, is_last: bool) -> None:

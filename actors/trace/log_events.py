@@ -51,7 +51,8 @@ class LogTrunc(TraceEvent, frozen=True, tag="log.trunc"):
 
 
 class LogRoll(TraceEvent, frozen=True, tag="log.roll"):
-    """A replica's log has a new active segment, which begins at ``base``."""
+    """A replica's log has a new active segment, which begins at ``base``; or an empty one that a process found when it
+    recovered the log, as the one before may have ended before it could say so."""
 
     tp: str
     base: int

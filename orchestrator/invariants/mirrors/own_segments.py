@@ -72,7 +72,9 @@ class OwnLog(msgspec.Struct):
         active.newest_ms = max(active.newest_ms, newest_ms)
 
     def roll(self, base: int) -> None:
-        """A new segment takes what comes."""
+        """A new segment takes what comes; a process that recovers a log also tells of one that is known."""
+        if self.segments and self.segments[-1].base == base:
+            del self.segments[-1]
         self.segments.append(Segment(base))
 
     def cut(self, to: int) -> None:

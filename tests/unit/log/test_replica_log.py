@@ -5,7 +5,7 @@ import pytest
 from actors.log.batch import LogRecord
 from actors.log.leader_epoch_cache import EpochEntry
 from actors.log.log_validator import LogConfig
-from actors.log.recovery import load_log
+from actors.log.recovery import load_log, recover_log
 from actors.log.replica_log import ReplicaLog
 from actors.log.retention import delete_old_segments
 from actors.log.segments import LogBase
@@ -13,7 +13,7 @@ from actors.node.effects import Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
-from actors.trace.events import LogLocalStart
+from actors.trace.events import LogLocalStart, LogRoll
 from krift.v1.records import RecordBatch
 
 
@@ -167,3 +167,23 @@ def test_a_log_start_below_the_first_segment_is_read_back(
     again.settle_start(Step(0))
     assert (again.start_offset, again.local_start_offset) == (start, 2)
     assert [(each.epoch, each.start_offset) for each in again.epochs.entries] == epochs
+
+
+@pytest.mark.parametrize(("written", "told"), [(2, [2]), (3, [])])
+def test_a_segment_that_a_crash_left_unsaid(written: int, told: list[int]) -> None:
+    """Shows that a process which finds an empty segment behind others tells of it: the one before may have ended
+    between making its file and saying so. Of a segment with batches it has said so."""
+    log, step, files = new_log()
+    for sequence in range(2):
+        assert not log.append_as_leader(step, files, producer_batch(sequence, f"r{sequence}"), 0).error
+    log.roll(step, files)
+    assert not log.append_as_leader(step, files, producer_batch(2, "r2"), 0).error
+    disk: dict[str, list[bytes]] = {}
+    writes = [each for each in step.effects if isinstance(each, Write)]
+    for write in writes[: written + 1]:
+        disk.setdefault(write.file, []).extend(getattr(write.operation, "entries", []))
+    found, after = dict(sorted(disk.items())), Step(0)
+    again = recover_log(after, Files(), "orders-0", found, LogBase())
+    assert [each.base.offset for each in again.segments] == [0, 2]
+    events = [each.event for each in after.effects if isinstance(each, Record)]
+    assert [each.base for each in events if isinstance(each, LogRoll)] == told
