@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from hashlib import blake2b
+from operator import attrgetter
 
 import msgspec
 
@@ -14,6 +15,8 @@ EMPTY_LOG = 0
 """Offset 0: below it nothing can differ."""
 NO_BOUNDARY = -1
 """In place of a prefix hash where there is no such boundary, or it was forgotten."""
+
+_EPOCH = attrgetter("epoch")
 
 
 class BatchFacts(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -114,6 +117,12 @@ class Prefix(msgspec.Struct):
         return self.floor_epochs[-1][0] if self.floor_epochs else -1
 
     @property
+    def newest_forgotten(self) -> int:
+        """A leader epoch that no batch below the floor is newer than, as those of a log never go back; -1 where that is
+        not known."""
+        return self.batches[0].epoch if self.floor_epoch < 0 and self.batches else self.floor_epoch
+
+    @property
     def end_before_last(self) -> int:
         """Where the log ended before its last batch."""
         return self.ends[-2] if len(self.ends) > 1 else self.floor
@@ -188,12 +197,21 @@ class Prefix(msgspec.Struct):
 
     def shared_with(self, other: Prefix, at_most: int) -> int:
         """The highest boundary, not above ``at_most``, that both logs have with the same prefix hash: what lies below
-        is the same in both. What either has forgotten counts as shared, up to where the other ends."""
-        batches = self.batches
+        is the same in both. What either has forgotten counts as shared, up to where the other ends, or has a leader
+        epoch that what was forgotten cannot have."""
         for index in range(bisect_right(self.ends, at_most) - 1, -1, -1):
-            if other.matches(batches[index].end, batches[index].ph) is not False:
-                return batches[index].end
-        return min(self.floor, at_most, other.end)
+            batch = self.batches[index]
+            if other.matches(batch.end, batch.ph) is not False and not other._never_had(batch):
+                return batch.end
+        shared = min(self.floor, at_most, other.end)
+        newer = bisect_right(other.batches, self.newest_forgotten, key=_EPOCH)
+        if newer < len(other.batches) and self._never_had(other.batches[newer]):
+            return min(shared, other.batches[newer].base)
+        return shared
+
+    def _never_had(self, batch: BatchFacts) -> bool:
+        """Whether a batch of another log lies where this one was forgotten, and is too new for that."""
+        return batch.end <= self.floor and 0 <= self.newest_forgotten < batch.epoch
 
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""

@@ -243,6 +243,41 @@ def test_what_was_forgotten_is_shared_up_to_the_end_of_the_other_log() -> None:
     assert log.shared_with(other, 30) == 10
 
 
+def test_what_was_forgotten_has_no_newer_leader_epoch() -> None:
+    """Shows that a log shares none of what it has forgotten, or never had, with batches of a leader epoch that is newer
+    than what it has behind that: not even with those of a log that has grown as far."""
+    old, new = Prefix(20, 1), Prefix()
+    assert (old.newest_forgotten, new.newest_forgotten) == (-1, -1)
+    old.append(BatchFacts(20, 30, 4, 31, -1, -1, -1, []))
+    for base, epoch in ((0, 4), (10, 6), (20, 6)):
+        new.append(BatchFacts(base, base + 10, epoch, base + 2, -1, -1, -1, []))
+    assert (old.shared_with(new, 30), new.shared_with(old, 30)) == (10, 10)
+    old.floor_epochs = [(3, 12)]
+    assert (old.shared_with(new, 30), new.shared_with(old, 30)) == (0, 0)
+
+
+def test_a_log_that_begins_anew_has_none_of_what_an_unclean_leader_begins_below() -> None:
+    """Shows that P11 and P12 let a follower empty its log, which has nothing below its start, where the leader was
+    elected uncleanly with an empty one: what that has committed since, the follower never had."""
+    trace = led("a", "b")
+    trace.emit("broker-2", LogStart(TP, 2, "out-of-range", -1, trace.logs[TP, "broker-2"][-1][1]))
+    trace.replicate("c")
+    trace.high_watermark("broker-1", 3)
+    trace.down("broker-3", "lossy", lost={TP: 0})
+    del trace.logs[TP, "broker-3"][1:]
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.append("broker-3", "x", epoch=1)
+    trace.append("broker-3", "y", epoch=1)
+    trace.append("broker-3", "z", epoch=1)
+    trace.high_watermark("broker-3", 1, 1, counted=(3,))
+    trace.assume(2, 1, leader=3)
+    trace.cut_back(2, 0, 0, 0, keeps=-1)
+    results = trace.check(["P11", "P12"])
+    assert {name: (each.violated, each.tested > 0) for name, each in results.items()} == dict.fromkeys(
+        ("P11", "P12"), (0, True)
+    )
+
+
 def test_leader_epochs_are_known_below_what_was_forgotten() -> None:
     """Shows that a log which is cut below its floor is known to end with the leader epoch that it has there, so that
     the next batch of that epoch is none where an epoch begins."""
