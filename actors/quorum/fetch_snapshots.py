@@ -112,21 +112,24 @@ def on_fetch_snapshot_ended(raft: RaftState, turn: NodeTurn, ended: Ended) -> bo
     if response is None or response.error_code:
         return False
     error, leader = response.partition_error_code, response.current_leader or LeaderAndEpoch()
-    gone = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
+    of_snapshots = error in (KafkaError.SNAPSHOT_NOT_FOUND, KafkaError.POSITION_OUT_OF_RANGE)
     known = (raft.quorum.epoch, raft.quorum.leader_id)
-    common = KafkaError.NONE if gone else error
+    common = KafkaError.NONE if of_snapshots else error
     if raft.learn_from_response(turn, common, leader.leader_epoch, leader.leader_id, response.node_endpoints):
         return known != (raft.quorum.epoch, raft.quorum.leader_id)
     role, download = raft.quorum.role, raft.snapshots.download
     if raft.quorum.waiting or not isinstance(role, Follower) or download is None or download.epoch != role.epoch:
         return True
-    if gone:
+    told = _id(response.snapshot_id)
+    if error == KafkaError.SNAPSHOT_NOT_FOUND or min(told.end, told.epoch) < 0:
         # The leader has deleted it, and has a newer one: its answer to the next Fetch tells.
         raft.snapshots.download = None
+    elif error:
+        return False  # nobody expects that
     else:
         _take(raft, turn, download, response)
     raft.heard_from_leader(turn, role)
-    return error != KafkaError.POSITION_OUT_OF_RANGE
+    return True
 
 
 def _take(raft: RaftState, turn: NodeTurn, download: Download, response: FetchSnapshotResponse) -> None:

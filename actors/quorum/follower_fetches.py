@@ -168,7 +168,10 @@ def _take(raft: RaftState, turn: NodeTurn, role: Follower, data: FetchResponse.P
         _truncate(raft, turn, cut_for_diverging_epoch(raft.log, diverging.epoch, diverging.end_offset))
     elif data.seed_next_fetch_offset is not None:
         _truncate(raft, turn, cut_for_next_offset(raft.log, data.seed_next_fetch_offset))
-    elif snapshot is not None:
+    elif snapshot is not None and max(snapshot.end_offset, snapshot.epoch) >= 0:
+        if min(snapshot.end_offset, snapshot.epoch) < 0:  # that is no snapshot's name
+            _back_off(raft, turn)
+            return
         fetch_snapshots.begin(raft, role, SnapshotId(snapshot.end_offset, snapshot.epoch))
     else:
         batches = list(data.records)

@@ -12,6 +12,7 @@ from actors.quorum.control_records import BOOTSTRAP_OFFSET
 from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
 from actors.quorum.roles import Follower, Leader, Resigned
+from actors.quorum.voter_set import ReplicaKey
 from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -203,8 +204,9 @@ def on_end_request(raft: RaftState, turn: NodeTurn, connection: str, request: En
         return
     error = _learn_from_leader(raft, turn, Api.EndQuorumEpoch, request)
     role = raft.quorum.role
-    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id and raft.is_voter:
-        preferred = [info.candidate_id for info in request.preferred_candidates] or list(request.preferred_successors)
+    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id:
+        told = [ReplicaKey(info.candidate_id, info.candidate_directory_id) for info in request.preferred_candidates]
+        preferred = told or [ReplicaKey(each, "") for each in request.preferred_successors]
         turn.step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
     response = EndQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
@@ -214,15 +216,17 @@ def on_end_request(raft: RaftState, turn: NodeTurn, connection: str, request: En
     raft.answer(turn, connection, request, response)
 
 
-def election_delay_ms(raft: RaftState, preferred: list[int]) -> int:
-    """How long a follower waits after its leader resigned: nothing for the first in the list, then doubling up to
-    the longest back-off, which is also for those not listed (``KafkaRaftClient.endEpochElectionBackoff``)."""
+def election_delay_ms(raft: RaftState, preferred: list[ReplicaKey]) -> int:
+    """How long a follower waits after its leader resigned: nothing for the first in the list, or where the list is
+    empty, then doubling up to the longest back-off, which is also for those not listed, with their directory if that
+    is told (``KafkaRaftClient.endEpochElectionBackoff``)."""
     longest = raft.config.election_backoff_max_ms
-    if raft.config.node_id not in preferred:
-        return longest
-    position = preferred.index(raft.config.node_id)
+    key = ReplicaKey(raft.config.node_id, raft.config.directory_id)
+    position = next((place for place, each in enumerate(preferred) if key.matches(each)), len(preferred))
     if position == 0:
         return 0
+    if position == len(preferred):
+        return longest
     return min(longest, (longest >> (len(preferred) - 1)) << (position - 1))
 
 

@@ -394,7 +394,7 @@ class Environment:
         return self._request(command, request, version)
 
     def verb_end(self, command: Command) -> str:
-        """end to=c1 from=c2 epoch=2 preferred=(c1,c3) [version=1]."""
+        """end to=c1 from=c2 epoch=2 preferred=(c1,c3) [directory=..] [version=1]: the directory is that of all."""
         version = command.number("version", 1)
         preferred = [node_id(name) for name in command.many("preferred", "()")]
         request = EndQuorumEpochRequest(
@@ -406,7 +406,10 @@ class Environment:
             request.preferred_successors.extend(preferred)
         else:
             request.preferred_candidates.extend(
-                EndQuorumEpochRequest.ReplicaInfo(candidate_id=voter) for voter in preferred
+                EndQuorumEpochRequest.ReplicaInfo(
+                    candidate_id=voter, candidate_directory_id=command.text("directory", "")
+                )
+                for voter in preferred
             )
         return self._request(command, request, version)
 
@@ -522,7 +525,8 @@ class Environment:
         (endpoint: to BeginQuorumEpoch, EndQuorumEpoch or UpdateRaftVoter, and say where the leader listens);
         answer c2 fetch to=c1 ... [hw=..] [diverging=(3,2)] [next=2] [snapshot=(9,3)] [records=(3:2)] [base=4]: its
         newest Fetch;
-        answer c2 piece to=c1 ... id=(9,3) bytes=(0,20): its newest FetchSnapshot, with a part of it (-1: the end)."""
+        answer c2 piece to=c1 ... id=(9,3) bytes=(0,20): its newest FetchSnapshot, with a part of it (-1: the end), or
+        of none (unnamed)."""
         source, target = full_name(command.text("to")), full_name(command.words[0])
         letter = self._take(source, target, command)
         error = KafkaError[command.text("error", "NONE")]
@@ -561,7 +565,9 @@ class Environment:
     def _fetch_snapshot_response(self, command: Command, error: int, leader: int, epoch: int) -> FetchSnapshotResponse:
         known = LeaderAndEpoch(leader_id=leader, leader_epoch=epoch)
         response = FetchSnapshotResponse(partition_error_code=error, current_leader=known)
-        if not error:
+        if command.has("unnamed"):
+            response.snapshot_id = WireSnapshotId(end_offset=-1, epoch=-1)
+        elif not error:
             end, last_epoch = command.numbers("id")
             content = write_snapshot(snapshot_of([], end, last_epoch))
             first, last = command.numbers("bytes")
