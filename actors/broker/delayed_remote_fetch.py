@@ -98,7 +98,8 @@ def _task(turn: Turn, params: FetchParams, result: ReadResult) -> RemoteLogReade
         item.tp,
         partition.key,
         offset=item.offset,
-        max_bytes=min(item.max_bytes, params.max_bytes),
+        max_bytes=result.max_bytes,
+        at_least_one=result.at_least_one,
         committed=params.isolation == READ_COMMITTED,
     )
 

@@ -10,6 +10,7 @@ from actors.broker.fetch_request import TOPIC_IDS, FetchItem, FetchParams, ReadR
 from actors.broker.partition import Partition, find_partition
 from actors.broker.purgatory import APPENDED, READABLE
 from actors.broker.turn import Turn
+from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED
 from actors.node.messages import check_fields
@@ -22,12 +23,14 @@ OF_THE_LEADER = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPO
 """Refusals by who leads, and in which leader epoch."""
 
 
-def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int) -> ReadResult:
-    """Read at most ``max_bytes`` (nothing if that is not positive) without changing anything.
+def read_partition(
+    turn: Turn, params: FetchParams, item: FetchItem, max_bytes: int, at_least_one: bool = True
+) -> ReadResult:
+    """Read at most ``max_bytes``, but perhaps ``at_least_one`` batch, without changing anything.
 
     Between what may be read and the log end the answer is empty, beyond it OFFSET_OUT_OF_RANGE (E-016).
     """
-    result = ReadResult(item)
+    result = ReadResult(item, max_bytes=min(item.max_bytes, max_bytes), at_least_one=at_least_one)
     if not item.tp:
         result.error = KafkaError.UNKNOWN_TOPIC_ID
         return result
@@ -57,7 +60,8 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
         result.error = KafkaError.OFFSET_OUT_OF_RANGE
     elif log.start_offset <= item.offset < log.local_start_offset:
         result.error = _moved(turn, params)
-        result.valid = result.remote = not result.error
+        result.valid = not result.error
+        result.remote = result.valid and result.max_bytes > 0
         return result
     if result.error:
         return result
@@ -72,13 +76,22 @@ def read_partition(turn: Turn, params: FetchParams, item: FetchItem, max_bytes: 
     if "open-transactions-fetched" in turn.step.defects and not params.from_follower:
         limit = log.high_watermark
     result.beyond = item.offset > limit and turn.settings.spinning_consumer == "kafka"
-    if item.offset < limit and max_bytes > 0:
-        result.batches = log.read(item.offset, limit, min(item.max_bytes, max_bytes))
+    result.segment, end = log.segment_around(item.offset)
+    if item.offset < limit:
+        _read(result, log, min(limit, end))
         if "fetch-drops-batch" in turn.step.defects and not params.from_follower:
             del result.batches[1:-1:2]
         if result.batches and params.isolation == READ_COMMITTED:
             result.aborted = log.aborted.collect(item.offset, result.batches[-1].end_offset)
     return result
+
+
+def _read(result: ReadResult, log: ReplicaLog, limit: int) -> None:
+    """Read below ``limit``, not beyond the end of a segment (``LocalLog.read``)."""
+    result.batches = log.read(result.item.offset, limit, result.max_bytes, result.at_least_one)
+    result.size_bytes = sum(batch.size_bytes for batch in result.batches)
+    if result.batches and result.batches[-1].end_offset < limit:
+        result.size_bytes = max(result.size_bytes, result.max_bytes)
 
 
 def _moved(turn: Turn, params: FetchParams) -> KafkaError:
@@ -121,17 +134,16 @@ def divergence(
 
 
 def read_all(turn: Turn, params: FetchParams, items: list[FetchItem]) -> list[ReadResult]:
-    """Read every partition within the request's limit; the first batch that is found goes out whatever its size."""
+    """Read every partition within the request's limit; the first batch that is found goes out whatever its size. What
+    is to be read from remote storage counts with all that it may be (``ReplicaManager.readFromLog``)."""
     results: list[ReadResult] = []
     left = params.max_bytes
     found = False
     for item in items:
-        result = read_partition(turn, params, item, left)
-        if result.batches:
-            if found and result.batches[0].size_bytes > left:
-                result.batches = []
-            left -= sum(batch.size_bytes for batch in result.batches)
-            found = True
+        result = read_partition(turn, params, item, left, not found)
+        size = result.max_bytes if result.remote else result.size_bytes
+        found = found or size > 0
+        left = max(0, left - size)
         results.append(result)
     return results
 
@@ -145,8 +157,7 @@ def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> 
     for result in results:
         if result.error or result.diverging is not None or result.beyond:
             return True
-        for batch in result.batches:
-            size += batch.size_bytes
+        size += result.size_bytes
     return size >= params.min_bytes
 
 
@@ -225,10 +236,11 @@ def _answer_partition(
 
 class DelayedFetch(DelayedOperation, gc=False):
     """A Fetch that waits for data, at followers' until the log grows, at consumers' until the high watermark moves. It
-    goes on by being read again."""
+    goes on by being read again. segments: in which each position was when it was read."""
 
     params: FetchParams
     items: list[FetchItem]
+    segments: list[int]
 
     timer: ClassVar[str] = f"{PREFIX}fetch"
 
@@ -241,8 +253,8 @@ class DelayedFetch(DelayedOperation, gc=False):
     def try_complete(self, context: Turn, key: Key) -> bool:
         """Whether there is enough to read, or something else to say."""
         available = 0
-        for item in self.items:
-            ready, size = _available(context, self.params, item)
+        for item, segment in zip(self.items, self.segments, strict=True):
+            ready, size = _available(context, self.params, item, segment)
             available += size
             if ready or available >= self.params.min_bytes:
                 return True
@@ -264,8 +276,9 @@ class DelayedFetch(DelayedOperation, gc=False):
         answer(turn, self.params, results)
 
 
-def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, int]:
-    """(whether this partition alone completes the Fetch, bytes that can be read)."""
+def _available(turn: Turn, params: FetchParams, item: FetchItem, segment: int) -> tuple[bool, int]:
+    """(whether this partition alone completes the Fetch, bytes that can be read). A Fetch waits for no more than the
+    rest of the segment that its position is in, however little that is."""
     partition, error = find_partition(turn, item.tp, item.topic_id)
     if partition is None or error or _check(partition, params, item):
         return (True, 0)
@@ -281,7 +294,13 @@ def _available(turn: Turn, params: FetchParams, item: FetchItem) -> tuple[bool, 
     limit = partition.last_fetchable_offset(params.isolation)
     if item.offset > limit:
         return (turn.settings.spinning_consumer == "kafka", 0)
-    return (False, log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes))))
+    newest, _ = log.segment_around(limit)
+    if item.offset == limit or segment > newest:
+        return (False, 0)
+    if 0 <= segment < newest:
+        return (True, 0)
+    size = log.bytes_between(item.offset, limit, max(1, min(item.max_bytes, params.min_bytes)))
+    return (False, min(size, item.max_bytes))
 
 
 def record_refused(turn: Turn, params: FetchParams, result: ReadResult) -> None:
@@ -319,7 +338,7 @@ def record_told(turn: Turn, params: FetchParams, result: ReadResult, *, late: bo
 
 def record_late(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
     """Put into the trace what a Fetch has waited for to the end, though it was there: nothing, if all is well."""
-    enough = sum(batch.size_bytes for result in results for batch in result.batches) >= params.min_bytes
+    enough = sum(result.size_bytes for result in results) >= params.min_bytes
     for result in results:
         told = result.error or result.diverging is not None or result.beyond
         if told or (enough and result.batches):

@@ -83,7 +83,9 @@ class ReadResult(msgspec.Struct, gc=False):
     """What one partition answers. ``valid``: a follower's fetch that the leader may take note of. ``beyond``: the
     position is above what may be read, where waiting would not help a client that comes from a leader that knew
     more. ``remote``: the position is below what this broker has itself. ``aborted``: of who reads what is committed,
-    transactions that the batches may belong to."""
+    transactions that the batches may belong to. ``max_bytes``, ``at_least_one``: how much it may be. ``size_bytes``:
+    how much Kafka sends, which fills ``max_bytes`` with a part of the next batch. ``segment``: base of the one that
+    the position is in, -1 not looked up."""
 
     item: FetchItem
     error: KafkaError = KafkaError.NONE
@@ -97,6 +99,10 @@ class ReadResult(msgspec.Struct, gc=False):
     valid: bool = False
     beyond: bool = False
     remote: bool = False
+    max_bytes: int = 0
+    at_least_one: bool = True
+    size_bytes: int = 0
+    segment: int = -1
 
     @property
     def has_grown(self) -> bool:

@@ -248,9 +248,9 @@ class ReplicaFetcherManager(msgspec.Struct):
         answers = None if response is None else fetcher.session.take(ended.version, response)
         if answers is None:
             if response is None or response.error_code not in SESSION_LOST:
-                for tp, (run, _) in sent.items():
-                    self._delay(turn, fetcher, tp, run)
-                    if "fetcher-gives-up" in turn.step.defects:
+                self._delay_all(turn, fetcher)
+                if "fetcher-gives-up" in turn.step.defects:
+                    for tp in sent:
                         fetcher.states.pop(tp, None)
             return []
         changed: list[str] = []
@@ -412,6 +412,13 @@ class ReplicaFetcherManager(msgspec.Struct):
         return [state.tp]
 
     # ---- back-off ----------------------------------------------------------------------------------------
+
+    def _delay_all(self, turn: Turn, fetcher: LeaderFetcher) -> None:
+        """A Fetch failed as a whole: every partition of its leader pauses that does not do so already, also one that
+        came after it was sent (``AbstractFetcherThread.processFetchRequest``)."""
+        for tp, state in fetcher.states.items():
+            if not state.delayed_until_ms:
+                self._delay(turn, fetcher, tp, state.run)
 
     def _delay(self, turn: Turn, fetcher: LeaderFetcher, tp: str, run: int) -> None:
         state = fetcher.states.get(tp)

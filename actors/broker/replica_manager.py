@@ -262,11 +262,11 @@ class ReplicaManager(msgspec.Struct):
         if fetches.must_answer(params, results, turn.step.now_ms):
             fetches.answer(turn, params, results)
             return
-        delayed = DelayedFetch(connection, params.deadline_ms, params, items)
-        grown = params.from_follower and any(result.has_grown for result in results)
-        if grown and delayed.try_complete(turn, delayed.keys[0]):
-            # What this very Fetch has committed let a coordinator append, when the Fetch was not watching yet
-            # (DelayedOperationPurgatory.tryCompleteElseWatch looks once more, too).
+        delayed = DelayedFetch(connection, params.deadline_ms, params, items, [result.segment for result in results])
+        more = any(result.batches or (params.from_follower and result.has_grown) for result in results)
+        if more and delayed.try_complete(turn, delayed.keys[0]):
+            # There is no more to be had from a segment; or what this very Fetch has committed let a coordinator append,
+            # when the Fetch was not watching yet (DelayedOperationPurgatory.tryCompleteElseWatch looks once more, too).
             delayed.on_complete(turn)
         else:
             turn.purgatory.park(turn.step, delayed)

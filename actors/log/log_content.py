@@ -107,9 +107,18 @@ class LogContent(msgspec.Struct):
             raise AssertionError(f"{self.tp}: {offset} is no batch boundary")
         return LogBase(offset, self.batches[index].ph, self.batches[index].epoch)
 
-    def read(self, from_offset: int, limit_offset: int, max_bytes: int) -> list[Batch]:
+    def segment_around(self, offset: int) -> tuple[int, int]:
+        """Where the segment begins and ends that has an offset, or would."""
+        end = self.end_offset
+        for segment in reversed(self.segments):
+            if segment.base.offset <= offset:
+                return (segment.base.offset, end)
+            end = segment.base.offset
+        return (end, end)
+
+    def read(self, from_offset: int, limit_offset: int, max_bytes: int, at_least_one: bool = True) -> list[Batch]:
         """Batches that hold ``from_offset`` and later ones, as far as they end at or below ``limit_offset``, at most
-        ``max_bytes`` of them but at least one (KIP-74)."""
+        ``max_bytes`` of them but perhaps ``at_least_one`` (KIP-74)."""
         index = max(bisect_right(self.batches, from_offset, key=BASE_OFFSET) - 1, 0)
         found: list[Batch] = []
         size = 0
@@ -120,7 +129,7 @@ class LogContent(msgspec.Struct):
             if batch.end_offset <= from_offset:
                 continue
             size += batch.size_bytes
-            if found and size > max_bytes:
+            if size > max_bytes and (found or not at_least_one):
                 break
             found.append(batch)
         return found

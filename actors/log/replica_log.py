@@ -80,6 +80,9 @@ class ReplicaLog(LogContent):
             return AppendResult(
                 refusal, record_errors=tuple(to_blame) if refusal == KafkaError.INVALID_TIMESTAMP else ()
             )
+        hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0
+        appended = take_batch(self.end_ph, self.end_offset + hole, leader_epoch, batch)
+        self._make_room(step, files, appended)
         if batch.producer_id >= 0:
             known = self.producers.find_duplicate(
                 batch.producer_id, batch.producer_epoch, batch.base_sequence, len(records)
@@ -96,15 +99,15 @@ class ReplicaLog(LogContent):
                 error = KafkaError.NONE
             if error and "skip-sequence-check" not in step.defects:
                 return AppendResult(error)
-        hole = 1 if "leader-skips-offset" in step.defects and len(self.batches) % SKIPPED_EVERY == 1 else 0
-        appended = take_batch(self.end_ph, self.end_offset + hole, leader_epoch, batch)
-        self._append(step, files, appended, "leader", leader_epoch)
+        self._write(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
 
     def append_transactional(
         self, step: Step, files: Files, batch: RecordBatch, leader_epoch: int, guard: int | None
     ) -> AppendResult:
         """Append a batch of a transaction that has no sequence, as a coordinator writes it for its producer."""
+        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
+        self._make_room(step, files, appended)
         error = KafkaError.NONE
         if guard is not None:
             error = self.producers.check_verified(batch.producer_id, batch.producer_epoch, guard)
@@ -113,8 +116,7 @@ class ReplicaLog(LogContent):
             error = KafkaError.INVALID_PRODUCER_EPOCH
         if error:
             return AppendResult(error)
-        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
-        self._append(step, files, appended, "leader", leader_epoch)
+        self._write(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
 
     def _check_producer(self, step: Step, batch: RecordBatch, guard: int | None) -> KafkaError:
@@ -138,6 +140,9 @@ class ReplicaLog(LogContent):
     ) -> AppendResult:
         """Append the marker that ends a transaction of ``producer`` (id and epoch), also where none is open here."""
         producer_id, producer_epoch = producer
+        batch = marker.to_batch(producer_id, producer_epoch, step.wall_ms, uid)
+        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
+        self._make_room(step, files, appended)
         if "late-marker-taken" in step.defects:
             version = 0
         error = self.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch, version)
@@ -145,9 +150,7 @@ class ReplicaLog(LogContent):
             error = KafkaError.NONE
         if error:
             return AppendResult(error)
-        batch = marker.to_batch(producer_id, producer_epoch, step.wall_ms, uid)
-        appended = take_batch(self.end_ph, self.end_offset, leader_epoch, batch)
-        self._append(step, files, appended, "leader", leader_epoch)
+        self._write(step, files, appended, "leader", leader_epoch)
         return AppendResult(KafkaError.NONE, appended.base_offset, appended.last_offset)
 
     def append_records(
@@ -227,13 +230,20 @@ class ReplicaLog(LogContent):
             )
 
     def _append(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
-        size_bytes = batch.size_bytes
-        full = self.active.must_roll(batch, size_bytes, step.wall_ms, self.config)
+        self._make_room(step, files, batch)
+        self._write(step, files, batch, role, leader_epoch)
+
+    def _make_room(self, step: Step, files: Files, batch: Batch) -> None:
+        """Begin a new segment for a batch that does not fit. A leader does so before it looks whether the batch is its
+        producer's next one: also for a batch that it refuses, or has already (``UnifiedLog.append``)."""
+        full = self.active.must_roll(batch, batch.size_bytes, step.wall_ms, self.config)
         if full and "segments-never-full" not in step.defects:
             self.roll(step, files)
+
+    def _write(self, step: Step, files: Files, batch: Batch, role: ReplicaRole, leader_epoch: int) -> None:
         self._note_epoch(batch)
         self.batches.append(batch)
-        self.active.add(batch, size_bytes, step.wall_ms)
+        self.active.add(batch, batch.size_bytes, step.wall_ms)
         outlives = batch.is_control and "verification-outlives-marker" in step.defects
         verifications = dict(self.producers.verifications) if outlives else {}
         if role == "leader" or "producers-of-leaders-only" not in step.defects:

@@ -29,11 +29,12 @@ At = Literal["locate", "index", "log", "transactions", "done"]
 
 
 class RemoteLogReader(ReaderTask):
-    """One read, from ``offset`` on, of at most ``max_bytes`` but of one batch at least. committed: with the aborted
+    """One read, from ``offset`` on, of at most ``max_bytes`` but perhaps of one batch at least. committed: with aborted
     transactions that the batches may belong to. segment: the one that is asked for now."""
 
     offset: int = 0
     max_bytes: int = 0
+    at_least_one: bool = True
     committed: bool = False
     at: At = "locate"
     segment: SegmentMetadata | None = None
@@ -95,10 +96,11 @@ class RemoteLogReader(ReaderTask):
                 turn.readers.indexes.put(self.segment.key, OFFSET, read_index(data))
             elif self.at == "log":
                 found = [batch for batch in read_batches(data) if batch.end_offset > self.offset]
-                self.batches = found
+                too_large = bool(found) and not self.at_least_one and found[0].size_bytes > self.max_bytes
+                self.batches = [] if too_large else found
                 if not found:
                     self.error = KafkaError.UNKNOWN_SERVER_ERROR
-                elif self.committed:
+                elif self.committed and not too_large:
                     self._next_transactions(turn, partition, self.segment)
                 else:
                     self.at = "done"

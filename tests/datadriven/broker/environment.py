@@ -386,9 +386,9 @@ class Environment:
 
     def verb_fetch_many(self, command: Command) -> str:
         """fetch-many orders-0@5 bills-0@0:3 [forget=(orders-0)] [session=0] [epoch=0] [follower=2] [leader-epoch=0]
-        [last=-1] [v=18] [wait=0] [max=1048576] [on=f2]: a Fetch of several partitions, the last number being the leader
-        epoch it expects, in a fetch session: the one last told on this connection (or another, of=c1), with this
-        epoch."""
+        [last=-1] [v=18] [wait=0] [max=1048576] [each=1048576] [on=f2]: a Fetch of several partitions, the last number
+        being the leader epoch it expects, in a fetch session: the one last told on this connection (or another,
+        of=c1), with this epoch."""
         version = command.number("v", 18)
         follower = command.number("follower", -1)
         connection = command.text("on", f"f{follower}" if follower >= 0 else "c1")
@@ -410,7 +410,8 @@ class Environment:
                 data.topic_id = command.text("id", self.topic_id(topic))
             else:
                 data.topic = topic
-            asked = FetchRequest.FetchPartition(partition=index, fetch_offset=int(offset), partition_max_bytes=1048576)
+            asked = FetchRequest.FetchPartition(partition=index, fetch_offset=int(offset))
+            asked.partition_max_bytes = command.number("each", 1048576)
             data.partitions.append(asked)
             if epoch:
                 asked.current_leader_epoch = int(epoch)
