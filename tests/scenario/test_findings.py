@@ -23,7 +23,7 @@ VARIANTS = [(name, variant) for name, variants in INCIDENTS.items() for variant 
 SEEDS = range(1, int(os.environ.get("KRIFT_FINDINGS", "1")) + 1)
 MET = [
     ("everything", 1000591, "finding-elr-cleared"),
-    ("everything", 9788, "finding-spinning-consumer"),
+    ("everything", 9618, "finding-spinning-consumer"),
     ("metadata", 200158, "finding-former-epoch"),
     ("metadata", 200175, "finding-former-epoch"),
 ]
