@@ -201,7 +201,7 @@ def test_a_node_keeps_its_operations_through_a_snapshot() -> None:
     node, asked = BrokerNode(), ElectLeadersRequest()
     operations = (
         DelayedProduce("client>1", 5, "client", 9, 1, -1, []),
-        DelayedFetch("client>2", 6, parse_params(Turn(Step(0), node), "client>2", FetchRequest()), []),
+        DelayedFetch("client>2", 6, parse_params(Turn(Step(0), node), "client>2", FetchRequest()), [], []),
         ForwardedRequest("client>3", 7, asked, asked, 7),
     )
     for operation in operations:

@@ -90,7 +90,7 @@ def test_what_is_parked_at_a_broker() -> None:
     """Shows that a parked request may stay for its time, that nobody watches for one that is over, and that an answer
     is waited for only while the call is under way."""
     broker = BrokerNode()
-    broker.purgatory.parked = {"c": DelayedFetch("c", 500, _params(deadline_ms=500), [])}
+    broker.purgatory.parked = {"c": DelayedFetch("c", 500, _params(deadline_ms=500), [], [])}
     broker.purgatory.watchers = {"readable": {"orders-0": ["c"]}}
     assert leftovers(broker, 2_400) == []
     assert leftovers(broker, 2_501) == ["a DelayedFetch of c"]
