@@ -71,7 +71,7 @@ PROOFS: dict[str, Proof] = {
     "vote-before-sync": Proof("quorum", r"granted its vote in epoch \d+ to \S+ before the vote was on its disk"),
     "same-epoch-leader": Proof("quorum", r"leader of quorum epoch \d+ is \S+ according to \S+, and \S+ according"),
     "vote-for-any": Proof("stale-voter", r"granted \S+ its vote in epoch \d+, whose log ends at"),
-    "pre-vote-while-followed": Proof("divided", r"granted controller-\d a pre-vote .*, which has answered it"),
+    "pre-vote-while-followed": Proof("divided", r"granted controller-\d a pre-vote .*, which has answered it", (3,)),
     "prospective-refuses": Proof(
         "divided", r"refused controller-\d a pre-vote in epoch \d+; the candidate's log ends at"
     ),
@@ -213,7 +213,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
     "expiry-drops-finished": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (6,)
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (2,)
     ),
     "expiry-leaves-reads": Proof(
         "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d"
