@@ -130,7 +130,7 @@ def _list_keys(event: Stamped) -> Sequence[str]:
         return list(named) if body.api == "ListOffsets" else _NONE
     if type(body) is NodeDown:
         return [tp for tp in body.lost if tp != METADATA_PARTITION]
-    return (event.tp,)
+    return (event.tp,) if event.tp != METADATA_PARTITION else _NONE
 
 
 def _quorum_keys(_event: Stamped) -> Sequence[str]:
@@ -205,7 +205,9 @@ def _metadata_keys_of(kind: Kind) -> Sequence[str]:
 
 
 def _list_keys_of(kind: Kind) -> Sequence[str] | None:
-    return None if kind.type is RpcReply or kind.type is NodeDown else (kind.tp,)
+    if kind.type is RpcReply or kind.type is NodeDown:
+        return None
+    return (kind.tp,) if kind.tp != METADATA_PARTITION else _NONE
 
 
 def _node_keys_of(kind: Kind) -> Sequence[str] | None:
@@ -240,10 +242,10 @@ METADATA_LOG = Route(
 LIST_OFFSETS = Route(
     "list-offsets",
     _list_keys,
-    about="topic partition; only operations and answers of ListOffsets",
+    about="topic partition, except the metadata log; only operations and answers of ListOffsets",
     keys_of_kind=_list_keys_of,
 )
-"""By topic partition; only operations and answers of ListOffsets."""
+"""By topic partition, except the metadata log; only operations and answers of ListOffsets."""
 
 BROKER = Route(
     "broker",

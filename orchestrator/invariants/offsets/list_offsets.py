@@ -9,6 +9,8 @@ from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     ListInvoke,
     ListReturn,
+    LogLocalStart,
+    LogStart,
     NodeDown,
     PartChange,
     PartRemove,
@@ -22,7 +24,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvarian
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
@@ -56,19 +58,22 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 class DiskLoss(msgspec.Struct):
     """What a disk lost, from ``first`` on, when ``leader_epoch`` was the newest. ``alone``: while it was missing the
-    ISR was this replica and no other."""
+    ISR was this replica and no other. ``whole``: that was all of the log, which then begins at 0 again, be it that
+    nothing was in it any more."""
 
     node: str
     first: int
     leader_epoch: int
     alone: bool
+    whole: bool
 
 
 class Answers(State):
     """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
     recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
     epoch, for wire versions without the field: the answer is the cause of the client's return. ``removed_in``: quorum
-    epoch in which the topic was removed, -1 it was not, as far as the newest controller tells."""
+    epoch in which the topic was removed, -1 it was not, as far as the newest controller tells. ``starts``: node ->
+    incarnation, and where the log on its own disk begins then; a process whose log begins at 0 does not tell."""
 
     floors: dict[int, tuple[Told, ...]] = {}
     fresh: list[tuple[int, Told]] = []
@@ -78,11 +83,17 @@ class Answers(State):
     newest: int = -1
     controller: NewestController = msgspec.field(default_factory=NewestController)
     isr: list[int] = []
+    starts: dict[str, tuple[int, int]] = {}
     losses: list[DiskLoss] = []
     budget: LossBudget = LossBudget()
     epsilon_us: int = 0
     unclean_allowed: bool = False
     removed_in: int = -1
+
+    def start_of(self, event: Stamped) -> int:
+        """Where the log begins that the process has which an event is of."""
+        incarnation, start = self.starts.get(event.node, (-1, 0))
+        return start if incarnation == event.incarnation else 0
 
 
 class LatestNeverGoesBack(KeyedInvariant[Answers]):
@@ -106,7 +117,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     unseen = ("An answer at read_committed after a higher one at read_uncommitted: a transaction may be open.",)
     tested_when = "a client gets a latest offset, and another one had been reported before it asked"
     route = LIST_OFFSETS
-    types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, NodeDown)
+    types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, LogStart, LogLocalStart, NodeDown)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
         "loss-budget": LOST,
@@ -150,9 +161,14 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         elif type(body) is PartRemove:
             if state.controller.says(body.quorum_epoch):
                 state.removed_in = body.quorum_epoch
+        elif type(body) is LogStart or type(body) is LogLocalStart:
+            anew = type(body) is LogLocalStart or body.reason in ANEW or body.reason == "load"
+            start = body.new if anew else max(state.start_of(event), body.new)
+            state.starts[event.node] = (event.incarnation, start)
         elif type(body) is NodeDown:
+            first = body.lost[state.key]
             alone = [node_name(member) for member in state.isr] == [event.node]
-            state.losses.append(DiskLoss(event.node, body.lost[state.key], state.newest, alone))
+            state.losses.append(DiskLoss(event.node, first, state.newest, alone, first <= state.start_of(event)))
         return NOTHING
 
     def _lost(self, state: Answers, known: Told, told: Told) -> bool:
@@ -160,7 +176,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         lost = [
             loss
             for loss in state.losses
-            if loss.first < known.offset and known.leader_epoch <= loss.leader_epoch < told.leader_epoch
+            if (loss.first < known.offset or loss.whole) and known.leader_epoch <= loss.leader_epoch < told.leader_epoch
         ]
         nodes = {loss.node for loss in lost}
         return len(nodes) >= state.budget.min_isr or (not state.budget.elr and any(loss.alone for loss in lost))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from actors.trace.events import ReplyPartition
+from actors.trace.events import LogLocalStart, LogStart, ReplyPartition
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -255,3 +255,55 @@ def test_brokers_are_answered() -> None:
     assert trace.result("H5").status == "held"
     trace.reply(2, "ListOffsets", lagging(78), replica_id=3)
     assert trace.result("H5").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("isr", "begins", "lost", "status"),
+    [
+        ((2,), 100, 105, "violated"),
+        ((2,), 105, 105, "excused"),
+        ((2, 3), 105, 105, "violated"),
+        ((2,), 110, 110, "excused"),
+        ((2,), 0, 50, "excused"),
+    ],
+)
+def test_a_disk_that_lost_an_empty_log(isr: tuple[int, ...], begins: int, lost: int, status: str) -> None:
+    """Shows that a lost disk excuses a lower answer, if it was all that the ISR had: also where retention had left no
+    record on it, as the log begins at 0 again, but not where it lost only what is above the first answer."""
+    trace = TraceBuilder(config={"min.insync.replicas": 2})
+    trace.change(1, 0)
+    trace.ask("list-offsets-1", 105, broker=1, epoch=0)
+    trace.change(2, 1, isr=isr)
+    if begins:
+        trace.emit("broker-2", LogStart(TP, begins, "retention-ms", 0))
+    trace.down("broker-2", "lossy", lost={TP: lost})
+    trace.change(2, 2, isr=isr)
+    trace.ask("list-offsets-1", 33, broker=2, epoch=2)
+    assert trace.result("H1").status == status
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("restarted", "violated"), ("loaded", "excused"), ("local", "excused"), ("anew", "violated")]
+)
+def test_where_the_lost_log_began(how: str, status: str) -> None:
+    """Shows that H1 knows where the log of this very process began on its own disk."""
+    trace = TraceBuilder(config={"min.insync.replicas": 2})
+    trace.change(1, 0)
+    trace.ask("list-offsets-1", 105, broker=1, epoch=0)
+    trace.change(2, 1, isr=(2,))
+    trace.up("broker-2")
+    trace.emit("broker-2", LogStart(TP, 40 if how == "local" else 105, "retention-ms", 0))
+    if how == "local":
+        trace.emit("broker-2", LogLocalStart(TP, 105, "retention-ms", 40))
+        trace.emit("broker-2", LogStart(TP, 50, "retention-ms", 0))
+    elif how == "anew":
+        trace.emit("broker-2", LogStart(TP, 60, "truncation", 0))
+    else:
+        trace.down("broker-2")
+        trace.up("broker-2")
+    if how == "loaded":
+        trace.emit("broker-2", LogStart(TP, 105, "load", 0))
+    trace.down("broker-2", "lossy", lost={TP: 105})
+    trace.change(2, 2, isr=(2,))
+    trace.ask("list-offsets-1", 33, broker=2, epoch=2)
+    assert trace.result("H1").status == status
