@@ -95,6 +95,7 @@ def _toned(row: Sequence[str]) -> list[Cell]:
 AS_HELD = Square("held", "·", "nothing violated, as expected")
 AS_VIOLATED = Square("excused", "○", "violated, as expected or as Kafka itself does")
 FAILED = Square("violated", "✕", "not as expected")
+PLANTED = Square("violated", "✕", "violated, by the planted defect")
 UNDECIDED = Square("inconclusive", "?", "undecided")
 NOT_DONE = Square("inconclusive", "!", "not carried out")
 BROKEN = Square("violated", "✕", "a promise violated")

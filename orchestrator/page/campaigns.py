@@ -15,7 +15,7 @@ from orchestrator.campaigns.directory import CampaignDir, Outcome
 from orchestrator.campaigns.keep import KeptRun
 from orchestrator.campaigns.summary import REPORT_SCHEMA, InvariantTally, Report, Signature
 from orchestrator.invariants.folds.fold import Status
-from orchestrator.page.blocks import KEY, Block, Cell, Fate, Part, Tone, block_of, fate, strip
+from orchestrator.page.blocks import FAILED, KEY, PLANTED, Block, Cell, Fate, Part, Tone, block_of, fate, strip
 from orchestrator.report import campaign
 from orchestrator.report.text import STYLES, badness
 from orchestrator.run_dir import RunDir, read_json
@@ -74,7 +74,7 @@ def blocks(directory: CampaignDir, report: Report, kept: Sequence[KeptRun], link
     yield from (each for each in others if each.heading == campaign.MISMATCHES)
     yield _failures(report, kept, link)
     yield from _how_it_happened(report, kept, link)
-    yield _runs(directory, kept, link)
+    yield _runs(directory, campaign.all_caught(report), kept, link)
     yield from (each for each in others if each.heading in campaign.DOUBTFUL)
     yield _promises(report)
     apart = {campaign.MISMATCHES, *campaign.DOUBTFUL}
@@ -130,20 +130,25 @@ def _how_it_happened(report: Report, kept: Sequence[KeptRun], link: Link) -> Ite
             yield Block("How one of these failures happened", before, "", (">seconds", "what happened", "event"), rows)
 
 
-def _runs(directory: CampaignDir, kept: Sequence[KeptRun], link: Link) -> Block:
-    """A square for each run, a strip for each thing that was run."""
+def _runs(directory: CampaignDir, planted: bool, kept: Sequence[KeptRun], link: Link) -> Block:
+    """A square for each run, a strip for each thing that was run. ``planted``: the failures are those of a planted
+    defect."""
+    key = tuple(PLANTED if planted and each is FAILED else each for each in KEY)
     places = {(one.record.order.source, one.record.order.variant, one.record.seed): one.directory for one in kept}
     strips: dict[str, list[tuple[int, Fate]]] = {}
     for run in directory.outcomes():
         place = places.get((run.source, run.variant, run.seed))
         name = ", ".join([f"seed {run.seed}", *run.settings])
-        told = Fate(fate(run.exit_code, run.outcome == "violated"), name, run.signature, link(place) if place else "")
+        what = fate(run.exit_code, run.outcome == "violated")
+        what = PLANTED if planted and what is FAILED else what
+        told = Fate(what, name, run.signature, link(place) if place else "")
         strips.setdefault(_label(run), []).append((run.seed, told))
     rows = [
-        strip(label, [told for _, told in sorted(runs, key=lambda each: each[0])]) for label, runs in strips.items()
+        strip(label, [told for _, told in sorted(runs, key=lambda each: each[0])], key)
+        for label, runs in strips.items()
     ]
     before = [f"{some(len(rows) - STRIPS_MAX, 'other scenario')}, not shown."] if len(rows) > STRIPS_MAX else []
-    return Block("Runs, by seed", before, strips=rows[:STRIPS_MAX], key=KEY)
+    return Block("Runs, by seed", before, strips=rows[:STRIPS_MAX], key=key)
 
 
 def _label(run: Outcome) -> str:

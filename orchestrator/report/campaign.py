@@ -158,7 +158,7 @@ def _table(section: Section) -> Table:
 
 
 def _sources(report: Report) -> Section:
-    against = ">by the planted defect" if _all_caught(report) else ">unexpected"
+    against = ">by the planted defect" if all_caught(report) else ">unexpected"
     columns = ("source", ">runs", ">held", ">violated", ">inconclusive", ">not carried out", against)
     rows = [
         (name, *_numbers(each.runs, each.held, each.violated, each.inconclusive, each.not_carried_out, each.unexpected))
@@ -334,7 +334,7 @@ def _mismatches(report: Report) -> Section:
 def conclusion(report: Report) -> Iterator[str]:
     """What it came to, in a few lines."""
     low, high = report.seeds
-    unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
+    unexpected = "with violations, by the planted defect" if all_caught(report) else "not as expected"
     words = {0: "as expected", 1: unexpected, 3: "undecided", 4: "not carried out"}
     codes = ", ".join(f"{runs:,} {words[code]}" for code, runs in report.exit_codes.items())
     of = "" if report.runs == report.asked else f" of {report.asked:,}"
@@ -360,7 +360,7 @@ def outcome(report: Report) -> str:
     """What a campaign came to, in a sentence."""
     if report.interrupted:
         return "interrupted"
-    if report.exit_code == 1 and _all_caught(report):
+    if report.exit_code == 1 and all_caught(report):
         if elsewhere := sum(each.elsewhere for each in report.planted.values()):
             runs = f"{some(elsewhere, 'run')} {'violates' if elsewhere == 1 else 'violate'}"
             return f"{_caught(report)}; {runs} other promises alone: run the same seeds without the defect"
@@ -400,7 +400,7 @@ def _failed(report: Report) -> str:
         begin = f"Interrupted after {report.runs:,} of {some(report.asked, 'run')}"
     broken = [name for name, each in report.invariants.items() if each.violated_runs]
     if failed:
-        unexpected = "with violations, by the planted defect" if _all_caught(report) else "not as expected"
+        unexpected = "with violations, by the planted defect" if all_caught(report) else "not as expected"
         known = sum(each.runs for each in report.known.values())
         beside = f"; {known:,} met a known finding (below)" if known else ""
         return f"{begin}: {failed:,} {unexpected}, in {some(len(report.signatures), 'way')}{beside}"
@@ -417,7 +417,7 @@ def _because_of(report: Report) -> str:
     return f", as expected or as Kafka itself does ({', '.join(kafkas)})" if kafkas else ", as expected"
 
 
-def _all_caught(report: Report) -> bool:
+def all_caught(report: Report) -> bool:
     """Whether every run that failed had a planted defect, and each was caught somewhere."""
     planted = report.planted.values()
     failed = sum(each.runs for each in report.signatures)
@@ -434,7 +434,7 @@ def _caught(report: Report) -> str:
 def tone(report: Report) -> Status:
     """The status in whose colour the outcome of a campaign stands: that a planted defect was caught is good news."""
     beside = any(each.elsewhere for each in report.planted.values())
-    codes: dict[int, Status] = {0: "held", 1: "held" if _all_caught(report) and not beside else "violated"}
+    codes: dict[int, Status] = {0: "held", 1: "held" if all_caught(report) and not beside else "violated"}
     return codes.get(report.exit_code, "inconclusive")
 
 

@@ -47,7 +47,7 @@ from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
 from chaos.words import some, times
 from orchestrator.story.commits import Commits
 from orchestrator.story.coordinators import Coordinators
-from orchestrator.story.moments import Break, Moment
+from orchestrator.story.moments import Break, Moment, distance, place, worth_explaining
 from orchestrator.story.requests import Requests
 from orchestrator.story.words import (
     clock,
@@ -217,13 +217,13 @@ class Chronicle:
         time; ROOM_MIN at least are not ``breaks``. Says how many are left out. ``lines``: those that there are to
         choose from, all if it is None."""
         lines = self.lines if lines is None else lines
-        near_us = min((each.at_us for each in breaks), default=None)
-        ranked = sorted(lines, key=lambda line: (self._weight(line, breaks), _distance(line, near_us)))
+        near = worth_explaining(breaks)
+        ranked = sorted(lines, key=lambda line: (self._weight(line, breaks), distance(line.us, near)))
         room = max(LINES_MAX - len(breaks), ROOM_MIN)
         kept = {id(line) for line in (ranked if len(ranked) <= room else ranked[: room - 1])}
         told = [Break(line.us, line.told(), line.event) for line in lines if id(line) in kept]
         for each in sorted(breaks, key=lambda each: each.at_us):
-            told.insert(_place(each, told), each)
+            told.insert(place(each, told), each)
         moments = [Moment(each.at_us, each.text) for each in told]
         left = len(lines) - len(kept) + self._dropped
         if left:
@@ -418,12 +418,13 @@ class Chronicle:
         if not text:
             return
         unclean = body.cause == "unclean" and body.leader >= 0
+        outside = unclean or ", although it is outside the ISR" in text
         if unclean:
             self._commits.unclean(body)
-        line = self.note(event, text, KEY if unclean else TURN if leader else CHANGE, body.tp)
+        line = self.note(event, text, KEY if outside else TURN if leader else CHANGE, body.tp)
         line.about = "partition"
         line.keys.add(body.tp)
-        if unclean:
+        if outside:
             # Why the new leader was not in the ISR, and why nobody else could be elected.
             could = {before.leader, *before.isr, *before.elr, *before.last_known_elr} - {body.leader}
             self._given_up.update((line.us, broker) for broker in could)
@@ -555,24 +556,6 @@ class Chronicle:
 
     def _since(self, event: Stamped, line: Line) -> str:
         return seconds(event.wall - (self.zero_us or 0) - line.us)
-
-
-def _place(found: Break, told: Sequence[Break]) -> int:
-    """Where what breaks stands in a story: after what happened at the same moment, but before what the same node did
-    after the event that shows it."""
-    life, _, number = found.event.rpartition("/")
-    for index, each in enumerate(told):
-        if each.at_us < found.at_us:
-            continue
-        its_life, _, its_number = each.event.rpartition("/")
-        if each.at_us > found.at_us or (life and life == its_life and int(its_number) > int(number)):
-            return index
-    return len(told)
-
-
-def _distance(line: Line, near_us: int | None) -> int:
-    """How far a line is from what broke; where nothing did, early ones come first."""
-    return line.us if near_us is None else abs(line.us - near_us)
 
 
 _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {

@@ -33,3 +33,27 @@ class Step(msgspec.Struct, frozen=True):
     at_us: int
     text: str
     event: str
+
+
+def place(found: Break, told: Sequence[Break]) -> int:
+    """Where what breaks stands in a story: after what happened at the same moment, but before what the same node did
+    after the event that shows it."""
+    life, _, number = found.event.rpartition("/")
+    for index, each in enumerate(told):
+        if each.at_us < found.at_us:
+            continue
+        its_life, _, its_number = each.event.rpartition("/")
+        if each.at_us > found.at_us or (life and life == its_life and int(its_number) > int(number)):
+            return index
+    return len(told)
+
+
+def worth_explaining(breaks: Sequence[Break]) -> list[int]:
+    """Times near which a reader looks for what led there: of the first break, and of each loss of records."""
+    losses = [each.at_us for each in breaks if each.text.startswith(("LOST", "MISSING"))]
+    return [min(each.at_us for each in breaks), *losses] if breaks else []
+
+
+def distance(us: int, near: Sequence[int]) -> int:
+    """How far a moment is from what broke; where nothing did, early ones come first."""
+    return min((abs(us - each) for each in near), default=us)

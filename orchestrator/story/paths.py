@@ -56,9 +56,9 @@ Life = tuple[str, int]
 
 
 class Lost:
-    """Acknowledged records of a partition that were lost. first, last: acknowledgements by the leader that gave the
-    first of them. isr: at the first one. fenced: members of the ISR that were fenced when another replica was elected
-    uncleanly -> the event."""
+    """Acknowledged records of a partition that were lost, sent with the same acks. first, last: acknowledgements. isr:
+    at the first one. over: whether the leader that lacks them has begun. fenced: members of the ISR that were fenced
+    when another replica was elected uncleanly, the last time -> the event."""
 
     def __init__(self, first: Stamped, last: Stamped, isr: Sequence[int]) -> None:
         self.first, self.last, self.isr = first, last, list(isr)
@@ -68,22 +68,16 @@ class Lost:
         self.elected_us = -1
 
     @property
-    def leader(self) -> str:
-        """Who acknowledged the first one."""
-        assert isinstance(self.first.body, SendReturn)
-        return self.first.body.broker
-
-    @property
     def acks(self) -> int:
         """As its producer asked for."""
         assert isinstance(self.first.body, SendReturn)
         return self.first.body.acks
 
     def acknowledged(self, event: Stamped, body: SendReturn) -> None:
-        """Another record was acknowledged."""
-        assert isinstance(self.first.body, SendReturn)
-        same = body.outcome == "ok" and body.acks == self.acks and body.broker == self.leader
-        if same and not self.over and body.offset > self.first.body.offset:
+        """Another record was acknowledged, by whatever leader; whoever lacks the first one lacks all that follow."""
+        assert isinstance(self.first.body, SendReturn) and isinstance(self.last.body, SendReturn)
+        same = body.outcome == "ok" and body.acks == self.acks
+        if same and not self.over and body.offset > self.last.body.offset:
             self.last = event
 
     def wait_for(self, members: set[int], elected_us: int, fenced: Mapping[int, Stamped]) -> None:
@@ -170,12 +164,12 @@ class Paths:
                     self._lost.setdefault(body.tp, []).append(Lost(event, event, [] if change is None else change.isr))
             case PartAssume():
                 for lost in self._lost.get(body.tp, ()):
-                    lost.over |= event.node == lost.leader
+                    lost.over |= wanted
             case PartChange():
                 before = self._changes.get(body.tp)
                 self._changes[body.tp] = body
                 for lost in self._lost.get(body.tp, ()):
-                    if before is not None and body.cause == "unclean" and not lost.fenced:
+                    if before is not None and body.cause == "unclean" and not lost.over:
                         lost.wait_for({*before.isr, before.leader} - {body.leader}, event.wall, self._fenced)
             case BrokerReg():
                 self._register(event, body)
@@ -196,7 +190,7 @@ class Paths:
         last = self._committed.get(body.tp)
         if body.role != "leader" or last is None or not isinstance(last.body, LogHw):
             return
-        if not body.high_watermark < last.body.new <= body.log_end:
+        if last.node == event.node or not body.high_watermark < last.body.new <= body.log_end:
             return
         heard = self._marks.get((event.node, body.tp, "follower"))
         told = [] if heard is None else [(heard, f", the last value that reached {event.node} before it leads")]

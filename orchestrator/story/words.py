@@ -92,7 +92,9 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     if now.leader != before.leader:
         if now.leader < 0:
             return True, f"no leader any more for {{}} ({why}), {isr}"
-        origin = " from the ELR" if now.leader in before.elr and now.leader not in before.isr else ""
+        outside = now.leader not in before.isr
+        origin = " from the ELR" if outside and now.leader in before.elr else ""
+        origin = origin or (f", although it is outside the ISR {brokers(before.isr)}," if outside else "")
         return True, f"{{}}: broker-{now.leader} is elected{origin} in leader epoch {now.leader_epoch} ({why}), {isr}"
     if now.leader_epoch > before.leader_epoch and now.leader >= 0 and set(now.isr) == set(before.isr):
         return True, f"{{}}: broker-{now.leader} is elected again in place, leader epoch {now.leader_epoch} ({why})"

@@ -56,7 +56,7 @@ def test_a_campaign_leads_to_the_pages_of_its_failures(here: None, tmp_path: Pat
     html = written.path.read_text(encoding="utf-8")
     text = Texts(html).text
     assert "5 runs: 5 with violations, by the planted defect, in 1 way" in text
-    assert "not as expected: 5" in text
+    assert "violated, by the planted defect: 5" in text
     assert html.count('class="square violated"') == 5 + 1  # the legend's
     ((_, promises),) = [
         each for each in re.findall(r"<h2>(\w+)</h2>(.*?)</section>", html, re.DOTALL) if "Promises" in each

@@ -181,6 +181,29 @@ def test_an_eligible_leader_replica_is_no_unclean_leader() -> None:
     ]
 
 
+def test_an_election_from_outside_the_isr_is_told_as_one() -> None:
+    """Shows that a leader whom nobody may elect is told with the ISR that it is not in."""
+    trace = Stage().begin()
+    trace.change(1, 0, [1, 2], cause="create")
+    trace.change(3, 1, [3, 2], "controlled-shutdown", 1)
+    outside = "broker-3 is elected, although it is outside the ISR [1, 2], in leader epoch 1 (broker-1 shuts down)"
+    assert trace.story() == [f"orders-0: {outside}, ISR [3, 2]"]
+
+
+def test_the_way_to_a_loss_stays_in_a_long_story() -> None:
+    """Shows that the lines nearest to a loss of records stay, although something else broke long before it."""
+    trace = Stage(apart=0).begin()
+    trace.change(1, 0, [1, 2], cause="create")
+    for number in range(1, 60):
+        trace.wall += 1_000_000
+        trace.change(1, 0, [1, 2] if number % 2 else [1, 2, 3], "alter-isr", number)
+    broken = Break(1_500_000, "P5 excused: x", keys=(TP,))
+    told = [
+        moment.at_us for moment in trace.chronicle.told([broken, Break(55_500_000, "LOST from now on: x", keys=(TP,))])
+    ]
+    assert {2_000_000, 55_000_000, 56_000_000} <= set(told) and 30_000_000 not in told
+
+
 def test_what_happens_at_the_same_moment_stands_after_its_cause() -> None:
     """Shows a fencing before the election that it causes, though the controller writes it after that, and a violation
     before what the same node does next."""

@@ -115,6 +115,9 @@ def test_losses_of_two_kinds_have_a_path_each() -> None:
     trace.acked("producer-2", "producer-2:8", 8, acks=1)
     proof = trace.assume(3, 1)
     zero_us = next(event.wall for event in trace.events if event.type == "ctl.phase")
+    trace.change(1, 2, [1], "unclean", 3)
+    trace.assume(1, 2)
+    trace.acked("producer-1", "producer-1:9", 9)
     paths = Paths(trace.events, zero_us, {cheap, safe, proof})
     steps = {step.event: step.text for step in paths.to_loss(TP, [safe, proof], "1")}
     assert cheap not in steps and "it is the first lost record" in steps[safe]
@@ -254,6 +257,15 @@ def test_a_path_has_the_high_watermark_that_a_new_leader_never_heard_of() -> Non
                 "to 1 as follower (log end 3), the last value that reached broker-2 before it leads"
             )
             assert steps[1].text.endswith("to 3 as leader (log end 3); broker-2 never hears of it before it leads")
+
+
+def test_a_leader_that_comes_back_has_heard_of_its_own_high_watermark() -> None:
+    """Shows nothing of a high watermark that the new leader itself had committed before it restarted."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a", "b", "c")
+    trace.high_watermark("broker-1", 3)
+    proof = trace.assume(1, 1, high_watermark=1)
+    assert [step.event for step in path(trace, proof)] == [proof]
 
 
 def test_a_fault_of_the_node_that_caused_the_proof_is_on_the_path() -> None:
