@@ -192,14 +192,22 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         body: Any = event.body
         found: Emissions = NOTHING
         if type(body) is ConsOwn:
-            if body.reason == "leave" and body.member:
-                self._went(state, event, [body.member])
+            self._heard_from(state, event, body)
         elif type(body) is GrpGen:
             found = self._moved(state, event, body)
         elif body.loaded:
             now, generation = body.groups.get(state.key, ("Empty", 0))
             self._told(state, event, (body.coordinator_epoch, now, generation), body.members.get(state.key, {}))
         return [*found, *self._arm(state)]
+
+    def _heard_from(self, state: Waits, event: Stamped, body: ConsOwn) -> None:
+        """A member leaves. One with a group.instance.id that begins anew, or gives that up, takes the place of its
+        former self, with a session of its own: the coordinator tells of its new id only when that is committed."""
+        if event.node in state.static and body.reason in ("join", "leave"):
+            former = [member for member, client in state.clients.items() if client == event.node]
+            state.gone.update({member: event.wall for member in former if member in state.gone})
+        if body.reason == "leave" and body.member:
+            self._went(state, event, [body.member])
 
     def _moved(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
         before = state.word

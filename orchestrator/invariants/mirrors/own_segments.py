@@ -34,11 +34,13 @@ class Timestamps(msgspec.Struct):
 
     newest: dict[tuple[int, int], int] = {}
 
-    def of(self, body: LogAppend, wall_us: int) -> int:
-        """That of an appended batch. A marker has the time of its append."""
+    def of(self, body: LogAppend, wall_us: int, *, clock_is_right: bool = True) -> int:
+        """That of an appended batch. A marker has the time of its append, by the clock of the leader, which the trace
+        does not tell: nobody knows it if that clock is not right."""
         place = (body.base, body.batch_epoch)
         if body.role == "leader":
-            self.newest[place] = max(body.timestamps, default=wall_us // 1000)
+            own_ms = wall_us // 1000 if clock_is_right else UNKNOWN_MS
+            self.newest[place] = max(body.timestamps, default=own_ms)
             if len(self.newest) > REMEMBERED:
                 del self.newest[next(iter(self.newest))]
         return self.newest.get(place, UNKNOWN_MS)

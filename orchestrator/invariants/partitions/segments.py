@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import is_recreated
-from actors.trace.events import ConfigChange, LogAppend, LogLocalStart, LogRoll, LogStart, LogTrunc, NodeUp, Stamped
+from actors.trace.events import (
+    ClockSet,
+    ConfigChange,
+    LogAppend,
+    LogLocalStart,
+    LogRoll,
+    LogStart,
+    LogTrunc,
+    NodeUp,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.log_mirror import ANEW
@@ -30,13 +40,15 @@ class Active(msgspec.Struct):
 
 class Rolling(State):
     """active: of each broker, but for one that was cut or read from the disk since: nobody knows what is in it until
-    the next one begins. changed: the limits are not those of the beginning any more."""
+    the next one begins. changed: the limits are not those of the beginning any more. skewed: nodes whose clock was
+    set."""
 
     profile: Profile = Profile()
     active: dict[str, Active] = {}
     limits: dict[str, Limits] = {}
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     changed: bool = False
+    skewed: set[str] = set()
 
 
 class SegmentsAreRolled(KeyedInvariant[Rolling]):
@@ -59,11 +71,12 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         "segments that were truncated or read from the disk: what is left in them is not known",
         "partitions whose limits an operator changes, and topics that were created again",
         "a segment that is rolled too early",
+        "the age of a marker that a leader wrote whose clock was set",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeUp, ConfigChange)
+        return (NodeUp, ConfigChange, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Rolling:
         return Rolling(key, profile=profile, changed=is_recreated(key))
@@ -72,6 +85,8 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         body: Any = event.body
         if type(body) is NodeUp:
             state.active.pop(event.node, None)
+        elif type(body) is ClockSet:
+            state.skewed.add(event.node)
         elif changes_limits(state.profile, state.key, body):
             state.changed = True
         return NOTHING
@@ -88,7 +103,7 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         return NOTHING
 
     def _append(self, state: Rolling, event: Stamped, body: LogAppend) -> Emissions:
-        newest_ms = state.timestamps.of(body, event.wall)
+        newest_ms = state.timestamps.of(body, event.wall, clock_is_right=event.node not in state.skewed)
         active = state.active.get(event.node)
         if active is None:
             if body.base == 0:

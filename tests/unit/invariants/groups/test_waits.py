@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlFault, CtlPhase, GrpGen, GrpLoad
+from actors.trace.events import ConsOwn, CtlFault, CtlPhase, GrpGen, GrpLoad
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, PROFILE, TWO, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
@@ -159,6 +159,21 @@ def test_a_member_that_is_back_under_another_id() -> None:
         trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 1, 0, members=members))
         after(trace, SESSION_US + SECOND_US)
         assert trace.result("O9").violated == ("m2" in members)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_static_member_that_begins_anew(static: bool) -> None:
+    """Shows that a static member which left and joins again has a session of its own from then on, even if the
+    coordinator does not tell of it yet, and that this ends as well; a dynamic one has no place that it could take."""
+    trace = begun(static)
+    trace.stable(1)
+    trace.owns(TWO, "", 1, "leave")
+    after(trace, SESSION_US - SECOND_US)
+    trace.emit(TWO, ConsOwn(GROUP, "", -1, [], [], [], [], "join"))
+    after(trace, SESSION_US - SECOND_US)
+    assert trace.result("O9").violated == (not static)
+    after(trace, 2 * SECOND_US)
+    assert trace.result("O9").violated == 1
 
 
 def test_a_generation_with_who_did_not_join() -> None:

@@ -99,6 +99,18 @@ def test_a_segment_that_is_old(age_ms: int, violated: int) -> None:
     assert trace.result("P29").violated == 2 * violated
 
 
+@pytest.mark.parametrize(("node", "violated"), [("broker-1", 0), ("broker-2", 1)])
+def test_a_marker_of_a_leader_whose_clock_was_set(node: str, violated: int) -> None:
+    """Shows that what a leader writes by its own clock, a marker, has no known age once that clock was set; that of
+    another broker makes no difference."""
+    trace = Segments(segment_ms=1000)
+    trace.emit(node, ClockSet("f", "start", -40_000_000, 0))
+    trace.write(0)
+    trace.wall += 2_000_000
+    trace.write()
+    assert trace.result("P29").violated == violated
+
+
 def test_segments_that_are_rolled() -> None:
     """Shows that the size and the age begin anew with a segment; what is left after a cut or a restart is not known."""
     trace = Segments(segment_bytes=2 * BATCH_BYTES, segment_ms=1000)
