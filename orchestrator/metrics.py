@@ -33,6 +33,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
+from actors.node.list_timestamps import LATEST
 from actors.node.messages import Api
 from actors.node.spec import NodeSpec, split_topic_partition, topic_partition
 from actors.trace.events import (
@@ -66,7 +67,6 @@ from orchestrator.transaction_metrics import TransactionMetrics
 
 GRACE_US = 100_000
 REFUSALS = frozenset({KafkaError.OFFSET_NOT_AVAILABLE, KafkaError.LEADER_NOT_AVAILABLE})
-LATEST = -1
 PROBE = "list-offsets"
 PROBER = "-prober"
 COMMITTED = "read_committed"

@@ -12,15 +12,16 @@ from actors.broker.remote_log import offset_reader
 from actors.broker.turn import Turn
 from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
+from actors.node.list_timestamps import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 from actors.node.spec import topic_partition
 from krift.v1.list_offsets import ListOffsetsRequest
-
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 
 MIN_VERSION = {
     LATEST: 1,

@@ -22,6 +22,7 @@ from actors.log.segments import LogBase
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
+from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL, LATEST
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.spec import node_name, topic_partition
@@ -36,7 +37,6 @@ LIST = "replica-list/"
 EPOCHS = "replica-epochs/"
 TIER = "replica-tier/"
 BACKOFF = "fetcher-backoff/"
-LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 Told = Literal["diverge", "high-watermark", "out-of-range"]
 """Why a follower cuts its log."""
 TRUNCATION_ON_FETCH = 12

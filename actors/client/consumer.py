@@ -13,8 +13,6 @@ from actors.client.external_offsets import ExternalOffsets
 from actors.client.fetcher import Delivery, Fetcher
 from actors.client.metadata_cache import CONNECTION
 from actors.client.offset_fetcher import (
-    EARLIEST,
-    LATEST,
     Found,
     OffsetFetcher,
     record_list_return,
@@ -26,6 +24,7 @@ from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.events import DiskImage, Invoked
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
+from actors.node.list_timestamps import EARLIEST, LATEST
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.step import Step

@@ -22,12 +22,13 @@ from actors.client.consumer_coordinator import ConsumerCoordinator
 from actors.client.coordinator_lookup import COORDINATOR, CoordinatorLookup
 from actors.client.group_membership import GroupMembership, GroupSettings
 from actors.client.offset_commits import Committed, OffsetCommits
-from actors.client.offset_fetcher import LATEST, Found, record_list_return
+from actors.client.offset_fetcher import Found, record_list_return
 from actors.client.subscription_state import TopicPartitionState
 from actors.client.workload import Every
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.events import Invoked
+from actors.node.list_timestamps import LATEST
 from actors.node.network_client import Ended
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow

@@ -15,6 +15,7 @@ from actors.client.metadata_cache import Leader, MetadataCache
 from actors.node.backoff import backoff_range
 from actors.node.errors import KafkaError, traits
 from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
@@ -22,8 +23,6 @@ from actors.node.step import Step
 from actors.trace.events import ErrorSeen, ListReturn, Outcome
 from krift.v1.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
-LATEST = -1
-EARLIEST = -2
 CLIENT = -1
 """Replica id in the requests of clients."""
 

@@ -173,7 +173,7 @@ class Sender(msgspec.Struct):
                     data[topic].topic_id = metadata.topic_ids[topic]
                 else:
                     data[topic].name = topic
-            self._redirect(step, batch, metadata.key(batch.tp))
+            self._redirect(step, batch, metadata.key(batch.tp), version)
             records = batch.to_message(transactional)
             if "reused-buffer" in step.defects and batch.attempts:
                 overwritten = msgspec.structs.replace(records.records[0], value=b"what another batch wrote there")
@@ -186,16 +186,18 @@ class Sender(msgspec.Struct):
             for batch in batches:  # no answer will come: handing it to the connection is success
                 self._succeed(step, batch, -1, peer, version)
 
-    def _redirect(self, step: Step, batch: ProducerBatch, key: str) -> None:
+    def _redirect(self, step: Step, batch: ProducerBatch, key: str, version: int) -> None:
         """The topic was created anew since the records were sent: for the trace these are sends to another topic, and
-        those to the former one have ended. The application does not notice (KIP-516)."""
+        those to the former one have ended, if nothing can bring them there any more: a request by name goes to whatever
+        topic of that name its broker has. The application does not notice (KIP-516)."""
         if key == batch.key:
             return
-        former, batch.key, tried = batch.key, key, batch.attempts > 0
+        former, batch.key = batch.key, key
+        in_doubt = batch.attempts > 0 or version < _TOPIC_ID_VERSION
         unknown = KafkaError.UNKNOWN_TOPIC_ID
         for record in batch.records:
             operation = send_operation(record.uid, former)
-            outcome: Outcome = "unknown" if tried else "fail"
+            outcome: Outcome = "unknown" if in_doubt else "fail"
             step.record(SendReturn(operation, outcome, unknown, former, record.uid, self.acks, self.idempotent))
             operation = send_operation(record.uid, key)
             digest = payload_digest(record)

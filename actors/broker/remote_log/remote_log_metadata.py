@@ -25,6 +25,7 @@ from actors.metadata.registrations import PartitionRegistration
 from actors.node.component import Component
 from actors.node.errors import KafkaError, traits
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
+from actors.node.list_timestamps import EARLIEST
 from actors.node.messages import Api
 from actors.node.network_client import Ended
 from actors.node.often import TOLD, Often
@@ -50,7 +51,6 @@ FETCH_WAIT_MS = 500
 FETCH_BYTES = 1048576
 _TOPIC_IDS = 13
 ALL = -1
-EARLIEST = -2
 
 Outcome = Literal["published", "failed"]
 

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, LogHw, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
@@ -24,7 +25,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.offsets.list_offsets import FEATURE, LATEST, UNCLEAN_ENABLE
+from orchestrator.invariants.offsets.list_offsets import FEATURE, UNCLEAN_ENABLE
 
 ACKS_ALL = -1
 

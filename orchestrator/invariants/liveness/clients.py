@@ -8,6 +8,7 @@ import msgspec
 
 from actors.config import CONFIG
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated, node_name, partition_name
 from actors.trace.events import (
     AdminInvoke,
@@ -19,6 +20,7 @@ from actors.trace.events import (
     ConsOwn,
     ConsPos,
     CtlFault,
+    CtlPhase,
     ListInvoke,
     ListReturn,
     LogAppend,
@@ -212,7 +214,8 @@ class Reading(PartitionState):
     known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata. taken_up:
     consumer -> leader epoch of the position that it took up and has not read on from; former: the finding about those
     of a former topic, if it is one here. transactions: of what leaders appended; log_end: of that.
-    committed_alone: consumers that read committed records."""
+    committed_alone: consumers that read committed records. draining: consumers are to stop at the end; ends: consumer
+    -> where that is, as it looked it up then."""
 
     members: set[str] = set()
     positions: dict[str, int] = {}
@@ -230,6 +233,8 @@ class Reading(PartitionState):
     transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
     log_end: int = 0
     committed_alone: set[str] = set()
+    draining: bool = False
+    ends: dict[str, int] = {}
 
     def append(self, body: LogAppend) -> None:
         """A leader appended; what an earlier one had there is gone."""
@@ -241,10 +246,11 @@ class Reading(PartitionState):
             self.transactions.forget_ended(self.high_watermark)
 
     def limit(self, consumer: str) -> int:
-        """Up to where there is something to read for it."""
+        """Up to where there is something to read for it, before it stops."""
+        end = self.high_watermark
         if consumer in self.committed_alone and self.transactions.any:
-            return self.transactions.stable_offset(self.high_watermark)
-        return self.high_watermark
+            end = self.transactions.stable_offset(self.high_watermark)
+        return min(end, self.ends.get(consumer, end))
 
     def place(self, consumer: str) -> int:
         """Where the next record is that it may get."""
@@ -269,8 +275,11 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches, in a window, the high watermark from the time when it was behind"
     route = PARTITION
-    types = (LogAppend, LogHw, PollReturn, ConsPos, PartChange)
-    unseen = ("the time that a consumer waits for hung brokers, below the bound for each of them",)
+    types = (LogAppend, LogHw, PollReturn, ConsPos, ListReturn, PartChange)
+    unseen = (
+        "the time that a consumer waits for hung brokers, below the bound for each of them",
+        "what others write at the end of the run after a consumer has looked up where it is to stop",
+    )
     cases = {LogAppend: ("leader",), LogHw: ("leader",)}
     exemptions = {
         "isr-away": NO_MEMBER,
@@ -288,7 +297,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeDown, ConsOwn)
+        return (*super().news, NodeDown, ConsOwn, CtlPhase)
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -299,6 +308,9 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             if event.node in state.members and (kind is NodeDown or partition_name(state.key) not in body.owned):
                 state.positions.pop(event.node, None)
                 self.void(state, event.node)
+            return NOTHING
+        if kind is CtlPhase:
+            state.draining |= body.phase == "draining"
             return NOTHING
         if kind is CtlFault:
             state.hung.take(body)
@@ -332,6 +344,10 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 state.taken_up.pop(event.node, None)
                 self._moved(state, event, body.records[-1].offset + 1)
             return NOTHING if state.armed_us >= 0 else self.arm(state)
+        if kind is ListReturn:
+            if state.draining and body.outcome == "ok" and body.timestamp == LATEST:
+                self._stops(state, event.node, body.offset)
+            return NOTHING
         if kind is ConsPos:
             if body.reason == "seek":
                 self.void(state, event.node)  # the application has it read again what it may have read
@@ -358,6 +374,14 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 state.pursued[consumer] = state.epoch
                 state.waits[consumer] = 1
             self.oblige(state, consumer, event, limit)
+
+    def _stops(self, state: Reading, consumer: str, end: int) -> None:
+        """A consumer has looked up where the end is, and stops once it is there."""
+        state.ends[consumer] = end
+        known = state.due.get(consumer)
+        if known is not None and known.target > end:
+            known.target = end
+            self._hidden(state)
 
     def _hidden(self, state: Reading) -> None:
         """What a consumer was still to read may be aborted by now, or be markers."""

@@ -121,7 +121,8 @@ QUORUM_LEADERSHIP: tuple[type[TraceEvent], ...] = (QRole, QVoters, LogFlush)
 
 ANSWERS_REMEMBERED = 4096
 FETCH_BY_ID = 13
-"""Version of Fetch from which on topics go by their ids."""
+PRODUCE_BY_ID = 13
+"""Versions of Fetch and of Produce from which on topics go by their ids."""
 
 
 class Served(msgspec.Struct, frozen=True, gc=False):
@@ -243,9 +244,10 @@ class LogMirror(msgspec.Struct):
         body = event.body
         if type(body) is PollReturn and 0 <= body.version < FETCH_BY_ID:
             return self.removed or (is_recreated(self.tp) and not self._taken_up_before(body.broker, event.cause))
-        if not self.removed or not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
+        if not isinstance(body, SendReturn | ListReturn) or body.outcome != "ok":
             return False
-        return self.served(event, body) is None
+        by_name = type(body) is SendReturn and is_recreated(self.tp) and 0 <= body.version < PRODUCE_BY_ID
+        return (self.removed or by_name) and self.served(event, body) is None
 
     def _taken_up_before(self, node: str, cause: str) -> bool:
         """Whether a broker had taken this partition up when it answered, as its leader or as a follower, of which

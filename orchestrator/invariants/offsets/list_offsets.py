@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
+from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL, LATEST
 from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     ListInvoke,
@@ -30,9 +31,7 @@ from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 FEATURE = "kip-207"
 UNCLEAN_ENABLE = "unclean.leader.election.enable"
-LATEST = -1
-EARLIEST = (-2, -4)
-"""EARLIEST and EARLIEST_LOCAL."""
+FROM_THE_START = (EARLIEST, EARLIEST_LOCAL)
 
 UNREFUSED_FROM = 5
 """ListOffsets version with OFFSET_NOT_AVAILABLE."""
@@ -380,7 +379,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
             )
         if refused and version >= UNREFUSED_FROM and told.error == KafkaError.LEADER_NOT_AVAILABLE:
             return f"{state_of} refused {asked}, version {version}, with LEADER_NOT_AVAILABLE, not OFFSET_NOT_AVAILABLE"
-        if value != "seed" and told.timestamp in EARLIEST:
+        if value != "seed" and told.timestamp in FROM_THE_START:
             return (
                 f"{state_of} refused {asked} with {error_name(told.error)}, not needed for earliest" if refused else ""
             )

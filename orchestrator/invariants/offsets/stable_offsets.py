@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.trace.events import ListInvoke, ListReturn, PartAssume, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.offsets.list_offsets import LATEST
 
 REMEMBERED = 1024
 """Answers, and leader epochs, that are remembered."""

@@ -8,6 +8,7 @@ from bisect import bisect_left
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from actors.trace.events import LogAppend, LogHw, LogStart, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.rows import Rows
@@ -15,13 +16,8 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.mirrors.replica import Replica
-from orchestrator.invariants.offsets.list_offsets import EARLIEST, LATEST
+from orchestrator.invariants.offsets.list_offsets import FROM_THE_START
 from orchestrator.invariants.tiers.known_copies import WENT_BACK, OwnStarts
-
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
 
 BATCHES_REMEMBERED = 4096
 """Batches of which the timestamps are kept before those are forgotten that all replicas have."""
@@ -275,7 +271,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             return self._look_up_wrong(state, replica, limits, limit, told)
         if asked == LATEST:
             right, answer = (limit, -1, -1), (told.offset, told.found_timestamp, -1)
-        elif asked in EARLIEST:
+        elif asked in FROM_THE_START:
             start = limits.local_start if asked == EARLIEST_LOCAL else limits.start
             right, answer = (start, -1, -1), (told.offset, told.found_timestamp, -1)
         elif told.offset < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError
+from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL
 from actors.trace.events import (
     FetchTold,
     LogAppend,
@@ -24,7 +25,6 @@ from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes, KnownEnds, may_lose_metadata, of_process
 
-EARLIEST, EARLIEST_LOCAL = -2, -4
 RETENTION = ("retention-ms", "retention-bytes")
 
 OF_ANOTHER_LOG = (

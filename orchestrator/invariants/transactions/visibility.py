@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.trace.events import PollReturn, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.offsets.list_offsets import LATEST
 
 
 class Shown(State):

@@ -7,7 +7,7 @@ import pytest
 from actors.broker.broker_node import BrokerNode
 from actors.broker.fetch import read_partition
 from actors.broker.fetch_request import parse_items, parse_params
-from actors.broker.list_offsets import CONSUMER, DEBUGGING, LATEST, Query, look_up
+from actors.broker.list_offsets import CONSUMER, DEBUGGING, Query, look_up
 from actors.broker.partition import Partition
 from actors.broker.turn import Turn
 from actors.log.batch import LogRecord
@@ -15,6 +15,7 @@ from actors.log.replica_log import ReplicaLog
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.node.step import Step
 from krift.v1.common import RequestHeader
 from krift.v1.fetch import FetchRequest

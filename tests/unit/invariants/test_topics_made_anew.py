@@ -17,6 +17,7 @@ from actors.trace.events import (
     PartRemove,
     ReplyPartition,
     RpcReply,
+    SendReturn,
 )
 from orchestrator.invariants.liveness.removed_names import RemovedNames
 from tests.unit.invariants.folds.test_windows import Run
@@ -160,6 +161,19 @@ def test_an_answer_about_the_former_topic(backed: bool) -> None:
         trace.events[-1] = msgspec.structs.replace(trace.events[-1], cause=cause, req=f"c#{offset}")
     for invariant in ("H1", "H6"):
         assert trace.result(invariant).status == ("violated" if backed else "vacuous"), invariant
+
+
+@pytest.mark.parametrize(("tp", "version", "lost"), [(TP, 12, False), (ANEW, 12, True), (TP, 13, True)])
+def test_an_acknowledgement_of_the_former_topic(tp: str, version: int, lost: bool) -> None:
+    """Shows a producer that writes to the second topic by its name, and a broker that has the first one still: what it
+    acknowledges is no record of the second; it is if the broker says so, or if the request had the topic's id."""
+    trace = two_topics(True)
+    told = ReplyPartition(tp, 0, 7, timestamp=-1, leader_epoch=0, high_watermark=8)
+    cause = trace.emit("broker-2", RpcReply("Produce", version, "producer-1", "c", 5, -1, 0, -1, [told]))
+    sent = SendReturn("send/producer-1:9", "ok", 0, ANEW, "producer-1:9", -1, True, 7, 0, "broker-2", version, 5)
+    trace.emit("producer-1", sent)
+    trace.events[-1] = msgspec.structs.replace(trace.events[-1], cause=cause, req="c#5")
+    assert (trace.result("C1").violated > 0) == lost
 
 
 # ---- P17 --------------------------------------------------------------------------------------------------------

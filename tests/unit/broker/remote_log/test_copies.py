@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.broker.list_offsets import EARLIEST_PENDING_UPLOAD, LATEST_TIERED, of_copies
+from actors.broker.list_offsets import of_copies
 from actors.broker.remote_log.copied_offset import find_highest_remote_offset, find_log_start_offset
 from actors.broker.remote_log.copy_task import candidates, epochs_in, segment_objects
 from actors.broker.remote_log.expiration_task import find_expired
@@ -29,6 +29,7 @@ from actors.log.segment_objects import (
 )
 from actors.log.segments import LogBase
 from actors.node.files import Files
+from actors.node.list_timestamps import EARLIEST_PENDING_UPLOAD, LATEST_TIERED
 from actors.node.step import Step
 from krift.v1.records import Record, RecordBatch
 from krift.v1.remote_storage import RemoteLogSegmentId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConsPos, CtlFault, CtlWindow
+from actors.trace.events import ConsPos, CtlFault, CtlPhase, CtlWindow, ListReturn
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
@@ -35,6 +35,30 @@ def test_who_has_not_polled_yet(isolation: str, end: str, expected: str) -> None
         run.write(epoch=4, marker="commit")
     if end:
         run.high_watermark("broker-1", 3)
+    run.wall += bound_us(Profile(), "L6")
+    run.emit("driver", CtlFault("f", "drop", "start", [], {}))
+    assert run.result("L6").status == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "end", "expected"),
+    [("draining", 2, "held"), ("draining", 3, "violated"), ("stopping", 2, "violated"), ("draining", None, "violated")],
+)
+def test_who_stops_at_the_end_of_the_run(phase: str, end: int | None, expected: str) -> None:
+    """Shows that a consumer which has looked up where it stops need not read what others write after that, and must
+    get so far; before the end of the run a look-up stops nobody."""
+    run = TransactionTrace(nodes={"consumer-1": {"config": {}}})
+    run.lead(1, 0)
+    run.emit("consumer-1", ConsPos(TP, -1, 0, -1, "assign"))
+    run.write("a", "b")
+    run.emit("driver", CtlWindow("w", "open", ["broker-1", "consumer-1"]))
+    run.high_watermark("broker-1", 2)
+    run.emit("driver", CtlPhase(phase))
+    if end is not None:
+        run.emit("consumer-1", ListReturn("l", "ok", 0, TP, -1, offset=end, leader_epoch=0, broker="broker-1"))
+    run.write("c")
+    run.high_watermark("broker-1", 3)
+    run.polled("consumer-1", (0, "a"), (1, "b"), broker=1, epoch=0)
     run.wall += bound_us(Profile(), "L6")
     run.emit("driver", CtlFault("f", "drop", "start", [], {}))
     assert run.result("L6").status == expected
