@@ -17,15 +17,17 @@ from actors.trace.events import (
     ConsPos,
     ErrorSeen,
     GrpCommit,
+    PartChange,
     Stamped,
     TierSegment,
+    TraceEvent,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes
+from orchestrator.invariants.tiers.known_copies import HOLES, UNSEEN_HOLE, Holes
 
 EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 """Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""
@@ -86,17 +88,26 @@ class NoSpuriousReset(LogInvariant[Resets]):
         "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
         "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
         "the consumer could not know.",
-        **COPY_GONE,
+        **HOLES,
         **LOSS,
     }
     unseen = (
         "a position that an application seeks, and a reset without a policy: they are the application's responsibility",
         "whether the answer is right that no position is committed: O1 judges that",
         "partitions of removed topics, and the first position in a later topic of that name: it may belong to either",
+        UNSEEN_HOLE,
     )
 
     def initial(self, key: str, profile: Profile) -> Resets:
         return Resets(key, budget=loss_budget(profile, key), profile=profile)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (PartChange,)
+
+    def hear(self, state: Resets, event: Stamped) -> Emissions:
+        state.holes.hear(event)
+        return NOTHING
 
     def step(self, state: Resets, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
@@ -160,8 +171,10 @@ class NoSpuriousReset(LogInvariant[Resets]):
         if told is not None and position < told.start:
             return NOTHING  # deleted: P22 judges whether it might be
         by = None if told is None else told.by
-        if told is not None and state.holes.has(told.broker, mirror.replica(told.broker), position):
-            return self.excused("copy-gone", state.key, sentence, by, event)
+        if told is not None:
+            rule, election = state.holes.why(told.broker, mirror.replica(told.broker), position)
+            if rule:
+                return self.excused(rule, state.key, sentence, election, by, event)
         if told is not None and told.deposed and position > told.end and _knows_no_epochs(state.profile, event.node):
             return self.excused("no-epoch", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)

@@ -5,11 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import FetchTold, LogAppend, LogHw, LogStart, RepFetch, Stamped, TierSegment
+from actors.trace.events import (
+    FetchTold,
+    LogAppend,
+    LogHw,
+    LogStart,
+    PartChange,
+    RepFetch,
+    Stamped,
+    TierSegment,
+    TraceEvent,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes
+from orchestrator.invariants.tiers.known_copies import HOLES, UNSEEN_HOLE, Holes
 
 E = KafkaError
 
@@ -56,17 +66,26 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
         "a late answer to a Fetch before its timeout",
         "answers to consumers without an error: C8 and M10 judge those",
         "refusals of followers: P16 and P23 judge those",
+        UNSEEN_HOLE,
     )
     types = (FetchTold, LogAppend, LogHw, LogStart, RepFetch, TierSegment)
     exemptions = {
         "deleted-meanwhile": "The log start has passed the position of a consumer that waits, and the high watermark "
         "has not moved since. Kafka checks Fetches when that moves (Partition.tryCompleteDelayedRequests).",
-        **COPY_GONE,
+        **HOLES,
     }
     cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> Readers:
         return Readers(key)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (PartChange,)
+
+    def hear(self, state: Readers, event: Stamped) -> Emissions:
+        state.holes.hear(event)
+        return NOTHING
 
     def step(self, state: Readers, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -134,7 +153,8 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
             f"{event.node} answered the Fetch of a consumer at {body.offset:,} of {state.key} with "
             f"{error_name(body.error)}, although {why}"
         )
-        out_of_range = body.error == E.OFFSET_OUT_OF_RANGE
-        if out_of_range and state.holes.has(event.node, mirror.replica(event.node), body.offset):
-            return self.excused("copy-gone", state.key, sentence, event)
+        if body.error == E.OFFSET_OUT_OF_RANGE:
+            rule, by = state.holes.why(event.node, mirror.replica(event.node), body.offset)
+            if rule:
+                return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, event)

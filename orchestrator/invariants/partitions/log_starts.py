@@ -23,7 +23,14 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
-from orchestrator.invariants.tiers.known_copies import COPY_GONE, Holes, KnownEnds, may_lose_metadata, of_process
+from orchestrator.invariants.tiers.known_copies import (
+    HOLES,
+    UNSEEN_HOLE,
+    Holes,
+    KnownEnds,
+    may_lose_metadata,
+    of_process,
+)
 
 RETENTION = ("retention-ms", "retention-bytes")
 
@@ -242,7 +249,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
         "start is "
         "above 0"
     )
-    exemptions = COPY_GONE
+    exemptions = HOLES
     types = (RpcReply, FetchTold, TierSegment)
     cases = {RpcReply: ("ListOffsets",)}
     unseen = (
@@ -251,10 +258,19 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
             "older one"
         ),
         "logs that start at 0: M4 and P26 judge positions in them",
+        UNSEEN_HOLE,
     )
 
     def initial(self, key: str, profile: Profile) -> Earliest:
         return Earliest(key)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (PartChange,)
+
+    def hear(self, state: Earliest, event: Stamped) -> Emissions:
+        state.holes.hear(event)
+        return NOTHING
 
     def step(self, state: Earliest, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -274,8 +290,9 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
             f"{event.node}, leader of epoch {body.leader_epoch} of {state.key}, answered that offset {body.offset:,} "
             f"is out of range, but its log starts at {replica.start:,} and ends at {replica.log.end:,}"
         )
-        if state.holes.has(event.node, replica, body.offset):
-            return self.excused("copy-gone", state.key, sentence, event)
+        rule, by = state.holes.why(event.node, replica, body.offset)
+        if rule:
+            return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, event)
 
     def _listed(self, state: Earliest, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:

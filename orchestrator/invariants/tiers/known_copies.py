@@ -8,7 +8,7 @@ import msgspec
 
 from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
 from actors.trace.events import LogStart, PartChange, Stamped, TierSegment
-from actors.trace.tier_events import DELETED, FINISHED
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from orchestrator.invariants.folds.fold import Witness, witness
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.log_prefix import Prefix
@@ -90,6 +90,40 @@ class KnownCopies(Life):
         return not self.has(offset, epoch) and any(each.holds(offset, epoch) for each in self.gone.values())
 
 
+class LostCopies(msgspec.Struct):
+    """The copies of a partition whose metadata may be gone. finished: by segment, those that some process knew as
+    finished, none as deleted. lost: those of which the metadata topic may have lost the records since; ``by``: the
+    election that it lost them in."""
+
+    finished: dict[str, Copy] = {}
+    lost: dict[str, Copy] = {}
+    by: Witness | None = None
+
+    def consume(self, event: Stamped, body: TierSegment) -> None:
+        """Some process consumed the new state of a copy."""
+        if body.state == FINISHED:
+            put(self.finished, body.segment, copy_of(event, body))
+        elif body.state in (DELETION_STARTED, DELETED):
+            self.finished.pop(body.segment, None)
+            self.lost.pop(body.segment, None)
+
+    def hear(self, event: Stamped, body: PartChange) -> None:
+        """A partition of some topic changed."""
+        if may_lose_metadata(body):
+            self.lost, self.by = dict(self.finished), witness(event)
+
+    def has(self, offset: int, epoch: int, known: dict[str, Copy]) -> bool:
+        """Whether there is one with the record of a leader epoch at an offset, -1 any epoch, that is not among the
+        copies which a process knows."""
+        return any(each.holds(offset, epoch) for segment, each in self.lost.items() if segment not in known)
+
+
+METADATA_LOST = {
+    "metadata-lost": "An unclean election shortened the metadata topic after a copy with that record was finished, "
+    "and the broker knows nothing of that copy."
+}
+"""The rule for a position in a copy whose metadata is gone."""
+
 WENT_BACK = {
     "log-start-went-back": "The broker lost the checkpoint of its log start, and begins with the copy that has that "
     "start inside. It kept its leader epochs, which begin with the lost start: Kafka finds no epoch for the older one, "
@@ -147,25 +181,46 @@ def epoch_at(log: Prefix, offset: int) -> int:
     return max((epoch for epoch, start in log.floor_epochs if 0 <= start <= offset < log.floor), default=-1)
 
 
-COPY_GONE = {
+HOLES = {
     "copy-gone": "The broker itself has no record at that position any more, and the deletion of the copy with it has "
-    "begun, but the log start has not moved. R11 judges whether the log may begin there."
+    "begun, but the log start has not moved. R11 judges whether the log may begin there.",
+    "metadata-lost": "The broker itself has no record at that position any more. An unclean election shortened the "
+    "metadata topic after the copy with it was finished, and the broker knows nothing of that copy. Kafka finds no "
+    "copy then (RemoteLogManager.read).",
 }
-"""The rule for a position inside a log that is in no part of it."""
+"""The rules for a position inside a log that is in no part of it."""
+
+UNSEEN_HOLE = (
+    "after an unclean election of the metadata topic, whether a copy that a broker does not know has no metadata any "
+    "more, or the broker has not taken it in"
+)
+"""What these rules do not see."""
 
 
 class Holes(msgspec.Struct):
     """Where the logs of a partition have nothing, though they begin below. known: by broker."""
 
     known: dict[str, KnownCopies] = {}
+    lost: LostCopies = msgspec.field(default_factory=LostCopies)
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
         """Something became of a copy."""
         if body.phase == "known":
             of_process(self.known, KnownCopies, event).consume(event, body)
+            self.lost.consume(event, body)
 
-    def has(self, node: str, replica: Replica, offset: int) -> bool:
-        """Whether a broker's log has nothing at an offset, as the copy with it is gone."""
-        known = self.known.get(node)
-        local = offset >= replica.local_start
-        return known is not None and not local and known.is_gone(offset, epoch_at(replica.log, offset))
+    def hear(self, event: Stamped) -> None:
+        """A partition of some topic changed."""
+        assert type(event.body) is PartChange
+        self.lost.hear(event, event.body)
+
+    def why(self, node: str, replica: Replica, offset: int) -> tuple[str, Witness | None]:
+        """The rule by which a broker's log may have nothing at an offset, and what it is about; "" if there is none."""
+        if offset >= replica.local_start:
+            return "", None
+        known, epoch = self.known.get(node), epoch_at(replica.log, offset)
+        if known is not None and known.is_gone(offset, epoch):
+            return "copy-gone", None
+        current = known is not None and known.incarnation >= replica.started_in
+        copies = known.copies if known is not None and current else {}
+        return ("metadata-lost", self.lost.by) if self.lost.has(offset, epoch, copies) else ("", None)

@@ -7,18 +7,19 @@ from typing import Any
 import msgspec
 
 from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, Stamped, TierSegment, TraceEvent
-from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
+from actors.trace.tier_events import DELETION_STARTED, FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.tiers.known_copies import (
     KEPT,
+    METADATA_LOST,
     WENT_BACK,
     KnownCopies,
+    LostCopies,
     OwnStarts,
     epoch_at,
-    may_lose_metadata,
     of_process,
     put,
 )
@@ -47,15 +48,12 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 class Beginnings(State):
-    """known: by broker. begun: by segment. finished: segment -> the offsets of a copy that some process knew as
-    finished, none as deleted. lost: those of which the metadata topic may have lost the records since. copied: segment
-    -> the offsets of a copy that some process ever knew as finished. emptied: what is below, a broker had deleted and
-    had no more itself when it lost its log start."""
+    """known: by broker. begun: by segment. copied: segment -> the offsets of a copy that some process ever knew as
+    finished. emptied: what is below, a broker had deleted and had no more itself when it lost its log start."""
 
     known: dict[str, Known] = {}
     begun: dict[str, Begun] = {}
-    finished: dict[str, tuple[int, int]] = {}
-    lost: dict[str, tuple[int, int]] = {}
+    lost: LostCopies = msgspec.field(default_factory=LostCopies)
     copied: dict[str, tuple[int, int]] = {}
     emptied: int = 0
     starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
@@ -64,19 +62,11 @@ class Beginnings(State):
         """Of the process that recorded an event."""
         return of_process(self.known, Known, event)
 
-    def consume(self, body: TierSegment) -> None:
+    def consume(self, event: Stamped, body: TierSegment) -> None:
         """Some process consumed the new state of a copy."""
+        self.lost.consume(event, body)
         if body.state == FINISHED:
-            put(self.finished, body.segment, (body.start, body.end))
             put(self.copied, body.segment, (body.start, body.end))
-        elif body.state in (DELETION_STARTED, DELETED):
-            self.finished.pop(body.segment, None)
-            self.lost.pop(body.segment, None)
-
-    def lacks_lost(self, known: Known, offset: int) -> bool:
-        """Whether a copy with an offset, unknown to a process, may have no metadata any more."""
-        lost = (range_ for segment, range_ in self.lost.items() if segment not in known.copies)
-        return any(first <= offset <= last for first, last in lost)
 
     def load(self, event: Stamped, body: LogLocalStart) -> None:
         """A broker begins with a log that it has itself only from there on."""
@@ -121,8 +111,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "moves the log start when the next copy expires.",
         "deleted-by-former": "A former leader that did not know yet of its replacement deleted a copy with that "
         "record. Kafka's metadata of copies has no fencing by leader epochs.",
-        "metadata-lost": "An unclean election shortened the metadata topic after a copy with that record was finished, "
-        "and the leader knows nothing of that copy.",
+        **METADATA_LOST,
         "dropped-since": "When the leader looked, the copy with that record was deleted, and the broker itself had the "
         "record: its log start is older than the deletion. Local retention has dropped the record since. For Kafka "
         "what was ever copied needs no local record (RemoteLogManager.findHighestRemoteOffset), and the log start "
@@ -147,8 +136,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
 
     def hear(self, state: Beginnings, event: Stamped) -> Emissions:
         body: Any = event.body
-        if may_lose_metadata(body):
-            state.lost = dict(state.finished)
+        state.lost.hear(event, body)
         return NOTHING
 
     def step(self, state: Beginnings, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -162,7 +150,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             elif body.phase == "known":
                 known = state.of(event)
                 known.consume(event, body)
-                state.consume(body)
+                state.consume(event, body)
                 known.deleting.pop(body.segment, None)
                 if body.state == DELETION_STARTED:
                     known.deleting[body.segment] = (body.start, body.end)
@@ -224,6 +212,6 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("log-start-went-back", state.key, sentence, known.by, event)
         if state.is_in_hole(start):
             return self.excused("never-copied", state.key, sentence, known.by, event)
-        if state.lacks_lost(known, start):
+        if state.lost.has(start, epoch_at(replica.log, start), known.copies):
             return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)

@@ -12,6 +12,7 @@ from actors.trace.events import (
     LogLocalStart,
     MetaView,
     NodeDown,
+    PartChange,
     PartRemove,
     TierSegment,
 )
@@ -89,6 +90,29 @@ def test_a_position_whose_copy_is_gone() -> None:
         trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 1, 1, "broker-1"))
         trace.moved("consumer-1", 0, "reset", position)
         assert trace.result("M4").excused == excused, (position, deleted)
+        assert trace.result("M4").violated == (not excused)
+
+
+def test_a_position_whose_copy_has_no_metadata() -> None:
+    """Shows that a consumer is excused that is told that its position is out of range by a broker which itself has
+    nothing there, and knows nothing of a copy whose metadata an unclean election may have taken; not if another broker
+    does not know it, or if no broker told the consumer."""
+    for position, broker, excused in (
+        (1, "broker-1", {"metadata-lost": 1}),
+        (2, "broker-1", {}),
+        (1, "broker-2", {}),
+        (1, "", {}),
+    ):
+        trace = TraceBuilder()
+        written(trace, "a", "b", "c", high_watermark=3)
+        trace.emit("broker-2", TierSegment(TP, "a", "known", FINISHED, 0, 2, {"0": 0}))
+        trace.emit("controller-1", PartChange("__remote_log_metadata-0", 9, 1, 3, 1, 1, [3], [1, 2, 3], "unclean"))
+        for node in ("broker-1", "broker-2"):
+            trace.emit(node, LogLocalStart(TP, 2, "retention-ms", 0, 3))
+        if broker:
+            trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 1, 1, broker))
+        trace.moved("consumer-1", 0, "reset", position)
+        assert trace.result("M4").excused == excused, (position, broker)
         assert trace.result("M4").violated == (not excused)
 
 

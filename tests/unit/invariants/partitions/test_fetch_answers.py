@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import FetchTold, LogLocalStart, LogStart, TierSegment
+from actors.trace.events import FetchTold, LogLocalStart, LogStart, PartChange, TierSegment
 from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -66,6 +68,58 @@ def test_a_log_that_begins_at_a_deleted_copy(offset: int, states: list[str], sta
     trace.emit("broker-1", told(offset, E.OFFSET_OUT_OF_RANGE))
     result = trace.result("P26")
     assert (result.status, result.tested) == (status, 1)
+
+
+@pytest.mark.parametrize(
+    ("offset", "election", "own", "status"),
+    [
+        (1, {}, "", "excused"),
+        (1, {}, "COPY_SEGMENT_STARTED", "excused"),
+        (1, {}, FINISHED, "violated"),
+        (3, {}, "", "violated"),
+        (4, {}, "", "violated"),
+        (1, {"cause": "fence"}, "", "violated"),
+        (1, {"tp": "__consumer_offsets-1"}, "", "violated"),
+        (1, {"after": ()}, "", "violated"),
+        (1, {"after": ("COPY_SEGMENT_STARTED",)}, "", "violated"),
+        (1, {"after": (FINISHED, DELETION_STARTED)}, "", "violated"),
+        (1, {"epoch": 1}, "", "violated"),
+    ],
+)
+def test_a_copy_whose_metadata_is_gone(offset: int, election: dict[str, Any], own: str, status: str) -> None:
+    """Shows that a consumer may be refused where an unclean election of the metadata topic may have taken the only
+    metadata of a finished copy, if the broker does not know it and has nothing there itself; in no other way."""
+    trace = TraceBuilder()
+    trace.replicate(*"abcde")
+    for state in election.get("after", (FINISHED,)):
+        trace.emit("broker-2", TierSegment(TP, "a", "known", state, 0, 2, {str(election.get("epoch", 0)): 0}))
+    tp, cause = election.get("tp", "__remote_log_metadata-1"), election.get("cause", "unclean")
+    elected = trace.emit("controller-1", PartChange(tp, 9, 1, 3, 1, 1, [3], [1, 2, 3], cause))
+    if not election.get("after", True):
+        trace.emit("broker-2", TierSegment(TP, "a", "known", FINISHED, 0, 2, {"0": 0}))
+    if own:
+        trace.emit("broker-1", TierSegment(TP, "a", "known", own, 0, 2, {"0": 0}))
+    trace.emit("broker-1", LogLocalStart(TP, 4, "retention-ms", 0, 5))
+    refused = trace.emit("broker-1", told(offset, E.OFFSET_OUT_OF_RANGE))
+    result = trace.result("P26")
+    assert (result.status, result.tested) == (status, 1)
+    if status == "excused":
+        assert result.excused == {"metadata-lost": 1}
+        assert result.excuses[0].events == [elected, refused]
+
+
+@pytest.mark.parametrize(("restarts", "status"), [(True, "excused"), (False, "violated")])
+def test_a_process_that_knows_a_copy_whose_metadata_is_gone(restarts: bool, status: str) -> None:
+    """Shows that a broker that took in the metadata itself must use it until its process ends."""
+    trace = TraceBuilder()
+    trace.replicate(*"abcde")
+    trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 2, {"0": 0}))
+    trace.emit("controller-1", PartChange("__remote_log_metadata-0", 9, 1, 3, 1, 1, [3], [1, 2, 3], "unclean"))
+    if restarts:
+        trace.up("broker-1")
+    trace.emit("broker-1", LogLocalStart(TP, 4, "load", 0, 5))
+    trace.emit("broker-1", told(1, E.OFFSET_OUT_OF_RANGE))
+    assert trace.result("P26").status == status
 
 
 def test_what_was_there_is_not_waited_for() -> None:

@@ -275,6 +275,21 @@ def test_a_position_whose_copy_is_gone(deleted: bool, status: str) -> None:
     assert trace.result("H8").status == status
 
 
+@pytest.mark.parametrize(("cause", "status"), [("unclean", "excused"), ("fence", "violated")])
+def test_a_position_whose_copy_has_no_metadata(cause: Any, status: str) -> None:
+    """Shows that a position is out of range where the broker itself has nothing, and knows nothing of a copy whose
+    metadata an unclean election may have taken."""
+    trace = committed(4)
+    starts(trace, 1, 1, "delete-records")
+    trace.emit("broker-2", TierSegment(TP, "a", "known", FINISHED, 1, 2, {"0": 1}))
+    trace.emit("controller-1", PartChange("__remote_log_metadata-0", 9, 1, 3, 1, 1, [3], [1, 2, 3], cause))
+    trace.emit("broker-1", LogLocalStart(TP, 3, "retention-ms", 1, 4))
+    refused(trace, 2)
+    result = trace.result("H8")
+    assert result.status == status
+    assert result.excused == ({"metadata-lost": 1} if status == "excused" else {})
+
+
 def test_refusals_that_are_for_others_to_judge() -> None:
     """Shows that a follower, and who compares leader epochs, may be refused, and that a log from 0 on is no test."""
     trace = committed(4)

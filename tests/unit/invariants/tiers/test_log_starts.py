@@ -247,6 +247,17 @@ def test_a_metadata_topic_that_lost_a_copy(
     assert trace.result("R11").status == status
 
 
+@pytest.mark.parametrize(("epoch", "status"), [(0, "excused"), (1, "violated")])
+def test_a_lost_copy_of_another_leader_epoch(epoch: int, status: str) -> None:
+    """Shows that a leader is not excused if the copy without metadata had another record at the log start."""
+    trace = Tiered()
+    trace.emit("broker-2", TierSegment(TP, "b", "known", FINISHED, 2, 3, {str(epoch): 2}))
+    trace.emit("controller-1", PartChange("__remote_log_metadata-0", 9, 1, 3, 1, 1, [3], [1, 2, 3], "unclean"))
+    trace.looks()
+    trace.moves(2)
+    assert trace.result("R11").status == status
+
+
 class Young(TraceBuilder):
     """Broker-1 leads six records, all of which it has itself."""
 
