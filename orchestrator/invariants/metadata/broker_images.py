@@ -11,7 +11,7 @@ from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, P
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_least
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
+from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror, Taint
 
 NOBODY = -1
 
@@ -39,10 +39,11 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct):
-    """The images of a broker's incarnation, in order."""
+    """The images of a broker's incarnation, in order. lost: one of them is of what no log has any more."""
 
     incarnation: int
     images: list[Image] = []
+    lost: bool = False
 
     def at(self, seq: int) -> int:
         """Up to where it had applied the log when it had recorded event ``seq``, -1 nothing."""
@@ -59,7 +60,8 @@ class Digest(msgspec.Struct, frozen=True):
 class Images(State):
     """digests: offset -> what the first broker had below it. waiting: records that nobody has committed so far;
     partitions, brokers: the committed ones, by offset. written: partition -> every (leader, leader epoch) that a
-    controller wrote. pushed: brokers are told of the cluster by UpdateMetadata, and tell that."""
+    controller wrote. pushed: brokers are told of the cluster by UpdateMetadata, and tell that. lost_in: newest quorum
+    epoch whose leader lacked, and might lack, what was committed."""
 
     digests: dict[int, Digest] = {}
     brokers_seen: dict[str, Seen] = {}
@@ -68,6 +70,20 @@ class Images(State):
     brokers: dict[int, list[Said]] = {}
     written: dict[str, set[tuple[int, int]]] = {}
     pushed: bool = False
+    lost_in: int = -1
+
+    def lose(self, mirror: LogMirror) -> None:
+        """Forget what a leader did not have any more; images that have it are no part of what follows."""
+        for taint in mirror.taints:
+            if taint.epoch <= self.lost_in:
+                continue
+            self.lost_in = taint.epoch
+            for seen in self.brokers_seen.values():
+                seen.lost = seen.lost or any(image.offset > taint.start for image in seen.images)
+            self.digests = {offset: digest for offset, digest in self.digests.items() if offset <= taint.start}
+            self.waiting = [said for said in self.waiting if _outlives(said, taint)]
+            for known in (*self.partitions.values(), *self.brokers.values()):
+                known[:] = [said for said in known if _outlives(said, taint)]
 
     def settle(self, mirror: LogMirror) -> None:
         """Sort out what has become of records below what is committed: of two at an offset one is, at most."""
@@ -83,6 +99,22 @@ class Images(State):
                 known.sort(key=_offset)
                 del known[:-CHANGES_REMEMBERED]
         self.waiting = left
+
+
+def _outlives(said: Said, taint: Taint) -> bool:
+    """Whether a record may be committed although the leader of an epoch had lost some of what was."""
+    return said.offset < taint.start or said.epoch >= taint.epoch
+
+
+def _is_of_lost_log(offset: int, node: str, mirror: LogMirror) -> bool:
+    """Whether an image up to an offset is of a log with something in it that the quorum has lost since."""
+    taint, log = mirror.taint_below(offset), mirror.replica(node).log
+    if taint is None:
+        return False
+    batch, committed = log.batch_at(taint.start), mirror.committed.batch_at(taint.start)
+    if batch is None:  # it has none, or began with a snapshot
+        return taint.start < log.floor and mirror.committed.matches(log.floor, log.floor_ph) is not True
+    return batch.epoch < taint.epoch and (committed is None or committed.epoch != batch.epoch)
 
 
 def _offset(said: Said) -> int:
@@ -120,6 +152,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         "Whether a hint is as new as the image of its broker: the check is only that a controller wrote it.",
         "ISRs, replicas and configurations in an image: its digest covers the log from which it was built.",
         "An image that stays behind for good: L8 requires that it reaches the end of the metadata log.",
+        "What a broker has from the time on when the quorum lost a record that it had applied, until it restarts.",
         "With metadata.propagation=push, whether a broker's answer is from its last update.",
         f"What a partition or a broker was before its last {CHANGES_REMEMBERED} records.",
     )
@@ -131,6 +164,8 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     def step(self, state: Images, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if mirror.taints:
+            state.lose(mirror)
         if kind is MetaView:
             return self._told(state, event, body, mirror) if body.source != "heard" else NOTHING
         if kind is MetaImage:
@@ -165,7 +200,9 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         del seen.images[:-OPEN_REMEMBERED]
         if body.digest is None:
             return self.cannot_tell(state.key, event)
-        known = state.digests.setdefault(body.offset, Digest(body.digest, witness(event)))
+        seen.lost = seen.lost or _is_of_lost_log(body.offset, event.node, mirror)
+        own = Digest(body.digest, witness(event))
+        known = state.digests.get(body.offset, own) if seen.lost else state.digests.setdefault(body.offset, own)
         forget_least(state.digests, OPEN_REMEMBERED)
         state.tested += before >= 0 or known.by.id != event.id
         if body.offset < before:
@@ -180,7 +217,7 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         else:
             return NOTHING
         sentence = f"{event.node} {wrong}"
-        if mirror.taints or mirror.loss_excuses(max(body.offset - 1, 0), mirror.budget):
+        if seen.lost or mirror.loss_excuses(max(body.offset - 1, 0), mirror.budget):
             return self.excused("loss-budget", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
@@ -197,10 +234,15 @@ class ImagesAreOneHistory(LogInvariant[Images]):
             if not wrong:
                 continue
             sentence = f"{body.server} answered {event.node} with {_leads(leader, epoch)} {tp}, but {wrong}"
-            if mirror.taints:
+            if by is not None and self._has_lost(state, event):
                 return self.excused("loss-budget", state.key, sentence, by, event)
             return self.violated(state.key, sentence, by, event)
         return NOTHING
+
+    def _has_lost(self, state: Images, event: Stamped) -> bool:
+        """Whether the broker that gave an answer has an image of what the quorum has lost."""
+        seen = state.brokers_seen.get(event.cause.partition("/")[0])
+        return seen is not None and seen.lost
 
     def _unwritten(self, state: Images, tp: str, leader: int, epoch: int) -> str:
         # A broker that gives a hint may mean another topic of that name than the client does.

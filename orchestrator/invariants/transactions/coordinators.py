@@ -246,6 +246,7 @@ class DecisionsAreCommittedFirst(LogInvariant[State]):
             sentence += (
                 f", but the committed batch there is of leader epoch {batch.epoch}, not {body.coordinator_epoch}"
             )
-        if mirror.taints:
-            return self.excused(mirror.taints[-1].rule, state.key, sentence, mirror.taints[-1].by, event)
+        taint = mirror.taint_below(body.log_offset + 1, body.coordinator_epoch)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, taint.by, event)
         return self.violated(state.key, sentence, event)

@@ -10,8 +10,9 @@ from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, Stamped, TxnLoad, TxnMarkers, TxnState
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, Taint
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.transactions_of_log import MARKERS_REMEMBERED
 from orchestrator.invariants.transactions.decided import (
     EPOCH_BUMP,
     MARKER_OF_FORMER,
@@ -32,10 +33,35 @@ VERIFICATION = "transaction.partition.verification.enable"
 RECREATED = "partitions of a topic that was created again under the same name: a coordinator knows them only by name"
 
 
+class Appended(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A marker that the leader of an epoch appended."""
+
+    offset: int
+    leader_epoch: int
+    producer_epoch: int
+    commits: bool
+
+
 class Ends(State):
-    """``coordinated``: what coordinators have decided."""
+    """``coordinated``: what coordinators have decided. ``appended``: by producer id, the newest markers, whether or not
+    they are still in any log."""
 
     coordinated: Coordinated = msgspec.field(default_factory=Coordinated)
+    appended: dict[int, list[Appended]] = {}
+
+    def append(self, body: LogAppend) -> None:
+        """A leader appended a marker."""
+        known = self.appended.setdefault(body.producer_id, [])
+        known.append(Appended(body.base, body.leader_epoch, body.producer_epoch, body.marker == "commit"))
+        del known[:-MARKERS_REMEMBERED]
+
+    def given_up(self, body: TxnMarkers, mirror: LogMirror) -> Taint | None:
+        """By what a marker is gone that some leader had appended; None if there was none, or nothing took it."""
+        for each in self.appended.get(body.producer_id, ()):
+            if (each.producer_epoch, each.commits) == (body.producer_epoch, body.commit):
+                if taint := mirror.taint_below(each.offset + 1, each.leader_epoch):
+                    return taint
+        return None
 
 
 def _named(producer_id: int, epoch: int) -> str:
@@ -95,7 +121,10 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
     def before(self, state: Ends, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is LogAppend
-        if body.role != "leader" or not body.marker or is_recreated(state.key) or mirror.given_up == event.node:
+        if body.role != "leader" or not body.marker or is_recreated(state.key):
+            return NOTHING
+        state.append(body)
+        if mirror.given_up == event.node:
             return NOTHING
         state.tested += 1
         commits, transactions = body.marker == "commit", mirror.replica(event.node).transactions
@@ -156,8 +185,8 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
             f"{event.node} counts the marker ({_kind(body.commit)}) of {body.transactional_id} ({named}) in "
             f"{state.key} as written, but no such marker is committed there"
         )
-        if mirror.taints:
-            return self.excused(mirror.taints[-1].rule, state.key, sentence, event, mirror.taints[-1].by)
+        if taint := state.given_up(body, mirror):
+            return self.excused(taint.rule, state.key, sentence, event, taint.by)
         return self.violated(state.key, sentence, event)
 
     def _given_up(self, state: Ends, event: Stamped, body: TxnMarkers) -> Emissions:

@@ -132,8 +132,9 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         return NOTHING
 
     def _finding(self, state: Positions, event: Stamped, sentence: str, record: Record, mirror: LogMirror) -> Emissions:
-        if mirror.taints and record.log_offset >= mirror.taints[-1].start:
-            return self.excused(mirror.taints[-1].rule, state.key, sentence, record.by, event)
+        taint = mirror.taint_below(record.log_offset + 1, record.leader_epoch)
+        if taint is not None:
+            return self.excused(taint.rule, state.key, sentence, record.by, event)
         return self.violated(state.key, sentence, record.by, event)
 
 

@@ -221,3 +221,47 @@ def test_a_hint_about_the_second_topic() -> None:
     assert pushed.says() == ""
     pushed.tells(second, 1, 0)
     assert pushed.says().endswith("but no controller wrote such a record")
+
+
+def wiped() -> Cluster:
+    """The one controller that had the log has lost it, after broker-1 had applied two records; the next one, of epoch
+    2, writes two others."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.registers(2)
+    cluster.applies(1, 2)
+    trace = cluster.trace
+    trace.flush(LEADER, 2)
+    trace.down(LEADER, "lossy", lost={METADATA_PARTITION: 0})
+    trace.role("controller-2", 2, "leader", 102)
+    for number in (1, 2):
+        trace.append("controller-2", f"n{number}", epoch=2, tp=METADATA_PARTITION)
+        trace.append("controller-3", f"n{number}", epoch=2, tp=METADATA_PARTITION, role="follower")
+        trace.high_watermark("controller-2", number, epoch=2, tp=METADATA_PARTITION, counted=(102, 103))
+    return cluster
+
+
+def test_an_image_of_a_log_that_the_quorum_lost() -> None:
+    """Shows that a broker whose image has what the quorum lost may go back, and differ from others."""
+    cluster = wiped()
+    cluster.applies(1, 1)
+    cluster.applies(2, 2, digest=5)
+    cluster.applies(1, 2)
+    result = cluster.trace.result("M8")
+    assert (result.violated, result.excused) == (0, {"loss-budget": 2})
+
+
+def test_a_loss_excuses_no_later_image() -> None:
+    """Shows that images of what the quorum wrote since it lost a log violate M8 where they differ, where one goes back,
+    and where one is ahead of the quorum."""
+    cluster = wiped()
+    cluster.applies(2, 2, digest=5)
+    cluster.applies(3, 2, digest=6)
+    assert cluster.says() == "broker-3 has a metadata image at offset 2 that differs from the one of broker-2"
+    cluster = wiped()
+    cluster.applies(2, 2, digest=5)
+    cluster.applies(2, 1, digest=6)
+    assert cluster.says() == "broker-2 went back to 1 of the metadata log after it had reached 2"
+    cluster = wiped()
+    cluster.applies(2, 3)
+    assert cluster.says() == "broker-2 has applied the metadata log up to 3, but it is committed only up to 2"

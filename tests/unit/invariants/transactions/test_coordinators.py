@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ClockSet, CtlPhase, NodeDown
+from actors.trace.events import ClockSet, CtlPhase, NodeDown, PartAssume
 from actors.trace.transaction_events import TransactionStateName
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
@@ -227,3 +227,49 @@ def test_what_excuses_a_transaction_that_stays_open() -> None:
     later(trace, 600)
     result = trace.result("T9")
     assert (result.violated, result.excused) == (0, {"unclean-election": 1})
+
+
+def coordinates(trace: TransactionTrace, broker: int, epoch: int, unclean: bool) -> None:
+    """A broker takes up the partition of the transaction log, perhaps elected outside the ISR."""
+    cause = "unclean" if unclean else "elect"
+    trace.change(broker, epoch, isr=(broker,), cause=cause, tp=STATE)
+    node = f"broker-{broker}"
+    trace.emit(node, PartAssume(STATE, "leader", broker, epoch, epoch, trace.log_end(node, STATE), 0, 0, 10, 0))
+
+
+def writes_step(trace: TransactionTrace, broker: int, epoch: int, committed: bool) -> int:
+    """A coordinator has a record at the end of its log. Returns its offset."""
+    node = f"broker-{broker}"
+    at = trace.log_end(node, STATE)
+    trace.append(node, f"r{epoch}-{at}", epoch=epoch, tp=STATE)
+    if committed:
+        trace.high_watermark(node, at + 1, epoch=epoch, tp=STATE)
+    return at
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_step_that_an_unclean_election_gave_up(again: bool) -> None:
+    """Shows that T13 excuses a coordinator which goes by a record that the next leader, elected outside the ISR, did
+    not have, also if that leader has another one there."""
+    trace = TransactionTrace()
+    coordinates(trace, 1, 0, unclean=False)
+    at = writes_step(trace, 1, 0, committed=True)
+    coordinates(trace, 2, 1, unclean=True)
+    if again:
+        assert writes_step(trace, 2, 1, committed=True) == at
+    trace.begins(offset=at)
+    result = trace.result("T13")
+    assert (result.violated, result.excused) == (0, {"unclean-election": 1})
+
+
+def test_an_unclean_election_excuses_no_later_step() -> None:
+    """Shows that a coordinator which was itself elected uncleanly, and goes by a record of its own that is not
+    committed, violates T13."""
+    trace = TransactionTrace()
+    coordinates(trace, 1, 0, unclean=False)
+    writes_step(trace, 1, 0, committed=True)
+    coordinates(trace, 2, 1, unclean=True)
+    at = writes_step(trace, 2, 1, committed=False)
+    trace.begins(offset=at, node="broker-2", coordinator_epoch=1)
+    result = trace.result("T13")
+    assert (result.violated, result.excused) == (1, {})

@@ -237,3 +237,53 @@ def test_a_wrong_marker_is_not_taken_for_a_late_one() -> None:
         trace.ends("abort", 3)
         trace.cause = ""
     assert trace.result("T4").violations[0].sentence.endswith("3; the coordinator's decision was commit")
+
+
+def _leads(trace: TransactionTrace, broker: int, epoch: int) -> None:
+    """Broker 2 leads after an election outside the ISR, where it has not what broker 1 had; whoever leads next is
+    elected as usual."""
+    trace.lead(broker, epoch, isr=(broker,), cause="unclean" if broker == 2 else "elect")
+
+
+def test_a_marker_that_an_unclean_election_gave_up() -> None:
+    """Shows that a coordinator may count a marker as written which the next leader lacks, elected outside the ISR."""
+    trace = ended(True, "commit")
+    trace.high_watermark("broker-1", 2)
+    _leads(trace, 2, 1)
+    trace.counted(True)
+    result = trace.result("T4")
+    assert (result.violated, result.excused) == (0, {"unclean-election": 1})
+
+
+@pytest.mark.parametrize("marker", ["", "abort"])
+def test_an_unclean_election_excuses_no_marker_that_was_never_there(marker: Literal["", "abort"]) -> None:
+    """Shows that an unclean election before the transaction does not excuse that a coordinator counts a marker which
+    no leader appended; nor does one of the other kind."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.append("broker-1", "lost")
+    trace.high_watermark("broker-1", 1)
+    _leads(trace, 2, 1)
+    trace.begins()
+    trace.write("a", broker=2, led=1)
+    trace.decides(marker != "abort")
+    if marker:
+        trace.ends(marker, broker=2, led=1)
+    trace.counted(True)
+    result = trace.result("T4")
+    assert (result.violated, result.excused) == (1, {})
+
+
+def test_an_unclean_election_excuses_no_marker_of_a_later_leader() -> None:
+    """Shows that a marker which was appended after an unclean election is not excused by it."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.append("broker-1", "lost")
+    trace.high_watermark("broker-1", 1)
+    _leads(trace, 2, 1)
+    trace.begins()
+    trace.decides(True)
+    trace.ends("commit", broker=2, led=1)
+    trace.counted(True)  # before it is committed
+    result = trace.result("T4")
+    assert (result.violated, result.excused) == (1, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actors.trace.events import GrpCommit, GrpFetch, LogStart, ReplyPartition, RpcReply
+from actors.trace.events import GrpCommit, GrpFetch, LogStart, PartAssume, ReplyPartition, RpcReply
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
 
@@ -123,9 +123,7 @@ def in_transaction(marker: str = "", committed: bool = True) -> TransactionTrace
     return trace
 
 
-def _leads() -> object:
-    from actors.trace.events import PartAssume
-
+def _leads() -> PartAssume:
     return PartAssume(OFFSETS, "leader", 1, 0, 0, 0, 0, 0, 10, 0)
 
 
@@ -161,3 +159,20 @@ def test_who_asks_for_what_is_stable() -> None:
     """Shows that RequireStable is told nothing while a transaction is open."""
     assert "with RequireStable, although an open transaction" in told(in_transaction(), 25, stable=True)
     assert told(in_transaction("commit"), 40, stable=True) == ""
+
+
+def test_an_unclean_election_excuses_no_later_position() -> None:
+    """Shows that what a coordinator tells of a transaction that came after an unclean election violates T14."""
+    trace = TransactionTrace(groups={GROUP: {"members": [], "partitions": [TP]}})
+    trace.change(2, 0, tp=OFFSETS)
+    trace.emit("broker-2", PartAssume(OFFSETS, "leader", 2, 0, 0, 0, 0, 0, 10, 0))
+    trace.append("broker-2", "lost", tp=OFFSETS)
+    trace.high_watermark("broker-2", 1, tp=OFFSETS)
+    trace.change(1, 1, isr=(1,), cause="unclean", tp=OFFSETS)
+    trace.emit("broker-1", PartAssume(OFFSETS, "leader", 1, 1, 1, 0, 0, 0, 10, 0))
+    trace.write("o0", tp=OFFSETS, led=1)
+    trace.emit("broker-1", GrpCommit(TP, GROUP, OFFSETS, 1, "m", 1, 40, 0, -1, 0, 0, PRODUCER, 3))
+    trace.high_watermark("broker-1", 1, epoch=1, tp=OFFSETS)
+    trace.emit("broker-1", GrpFetch(GROUP, OFFSETS, 1, 0, {TP: [40, 0, -1]}, -1))
+    result = trace.result("T14")
+    assert (result.violated, result.excused) == (1, {})
