@@ -349,18 +349,28 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         return NOTHING
 
 
+def _able(state: Pools, view: View, known: PartChange) -> list[int]:
+    """Who could be elected cleanly: the active members of the ISR; those of the ELR if the ISR is empty, or if its only
+    active member is fenced in this very step, and nobody else is in it."""
+    able = [member for member in known.isr if view.is_active(member)]
+    if state.elr and set(known.isr) <= set(able[:1]):
+        able += [each for each in known.elr if view.is_active(each) and each not in able]
+    return able
+
+
 def _standing(view: View, broker: int) -> str:
     return "not registered" if view.broker(broker) is None else "fenced"
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """The last known leader was elected though one replica was eligible: right if that one registers in the same step
-    after an unclean shutdown, and is eligible no more."""
+    """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
+    registers after an unclean shutdown, and is eligible no more. by_fence: both end it, not only the latter."""
 
     node: str
     req: str
     eligible: int
     finding: Finding
+    by_fence: bool
 
 
 class Pools(State):
@@ -408,8 +418,12 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         if type(body) is PartChange:
             return [*settled, *self._change(state, event, body, mirror.view_of(event))]
         assert type(body) is BrokerReg
-        if body.unclean:
-            state.doubts = [each for each in state.doubts if each.eligible != body.broker]
+        gone = body.fenced or body.shutting_down
+        state.doubts = [
+            each
+            for each in state.doubts
+            if each.eligible != body.broker or not (body.unclean or (gone and each.by_fence))
+        ]
         return settled
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
@@ -426,6 +440,9 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             return NOTHING
         state.tested += 1
         wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
+        able = _able(state, view, known) if unclean and not wrong else []
+        if able:
+            wrong = f"uncleanly, although {named(able)} could lead"
         if not wrong:
             return NOTHING
         (found,) = self.violated(
@@ -437,7 +454,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         )
         assert isinstance(found, Finding)
         if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
-            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found))
+            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found, by_fence=False))
+            return NOTHING
+        if event.req and len(able) == 1:
+            state.doubts.append(Doubt(event.node, event.req, able[0], found, by_fence=True))
             return NOTHING
         return (found,)
 

@@ -9,6 +9,8 @@ import pytest
 from actors.trace.events import BrokerReg, ConfigChange
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
+ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
+
 
 def active(**profile: Any) -> TraceBuilder:
     """Controller-1 leads quorum epoch 1, all brokers are unfenced, and broker-1 leads orders-0 with all in the ISR."""
@@ -342,7 +344,9 @@ def test_unclean_elections_need_leave() -> None:
         if brokers is not None:
             trace.emit("controller-1", ConfigChange(13, 1, "broker/", key, brokers))
         trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+        trace.req = "c#1"
         trace.change(3, 1, (3,), "unclean", partition_epoch=2, asked=asked)
+        trace.registered(1, fenced=True)
         assert trace.result("P21").status == status
     late = active()
     late.change(1, 0, (1,), "alter-isr", partition_epoch=1)
@@ -355,7 +359,33 @@ def test_unclean_elections_need_leave() -> None:
     )
 
 
-ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
+@pytest.mark.parametrize(
+    ("isr", "elr", "fenced", "able"),
+    [
+        ([1], [], 1, None),
+        ([1], [], 2, [1]),
+        ([1], [], None, [1]),
+        ([1, 2], [], 1, [1, 2]),
+        ([1], [2], 1, [1, 2]),
+        ([], [2], None, [2]),
+        ([], [2], 2, None),
+    ],
+)
+def test_nobody_is_elected_uncleanly_while_another_could_lead(
+    isr: list[int], elr: list[int], fenced: int | None, able: list[int] | None
+) -> None:
+    """Shows that a member of the ISR, or of the ELR if that is empty, that is active has to be elected, whatever is
+    allowed; unless it is fenced in the very step of the election, which is recorded behind it."""
+    trace = active(**ELIGIBLE, config={"unclean.leader.election.enable": True})
+    trace.change(isr[0] if isr else -1, 1, isr, "alter-isr", partition_epoch=1, elr=elr)
+    trace.req = "c#1"
+    trace.change(3, 2, (3,), "unclean", partition_epoch=2, asked=True)
+    if fenced is not None:
+        trace.registered(fenced, fenced=True)
+    found = trace.result("P21")
+    assert found.status == ("held" if able is None else "violated")
+    if able is not None:
+        assert found.violations[0].sentence.endswith(f"uncleanly, although {able} could lead")
 
 
 @pytest.mark.parametrize(
