@@ -166,6 +166,10 @@ class Profile(msgspec.Struct, frozen=True):
         spoken = self._resolve("versions", self.versions, api, node, [0, default])
         return min(int(each[1]) for each in (spoken, *self.bounced_versions.get(api, [])))
 
+    def is_older(self, api: str, since: int, *nodes: str) -> bool:
+        """Whether one of these nodes speaks only versions of an API below ``since``, and with it all whom it asks."""
+        return any(self.newest_version(node, api, since) < since for node in nodes)
+
     def _resolve(self, section: str, shared: Mapping[str, Any], name: str, node: str, default: Any) -> Any:
         if node and node in self.nodes:
             own = self.nodes[node].get(section, {})

@@ -135,8 +135,8 @@ def former_epoch(profile: Profile) -> str:
     mend, and where members of groups commit by name, whom it does not reach."""
     name = "finding-former-epoch"
     members = [each for group in profile.groups.values() for each in group.get("members", [])]
-    newest = [profile.newest_version(each, "OffsetCommit", COMMITTED_BY_ID) for each in members]
-    return known_as(profile, name) or (name if min(newest, default=COMMITTED_BY_ID) < COMMITTED_BY_ID else "")
+    by_name = profile.is_older("OffsetCommit", COMMITTED_BY_ID, *members)
+    return known_as(profile, name) or (name if by_name else "")
 
 
 def stalls(shown: Collection[Finding]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import APIS
 from actors.trace.events import (
+    FetchTold,
     LogAppend,
     LogLocalStart,
     LogStart,
@@ -49,20 +50,22 @@ DOCUMENTED: dict[str, frozenset[KafkaError]] = {
 
 OF_READS = {"ListOffsets": E.UNKNOWN_SERVER_ERROR, "Fetch": E.UNKNOWN_SERVER_ERROR}
 """API -> error for which Kafka has no code, of a read from remote storage that was rejected, or that failed. It is no
-error of the API: where the server records its answer (ListOffsets), it must have had such a read."""
+error of the API: the server must have had such a read."""
 
 
 class Server(State):
     """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
     log has of idempotent producers; ``ends``: partition -> where its log ends; ``unverified``: partition -> how many
     batches may be refused as it was in trouble with the coordinator of their transactions; ``failed_reads``:
-    "connection partition" -> the event by which a read from remote storage was rejected, or ended in an error."""
+    "connection partition" -> the event by which a look-up in remote storage was rejected, or ended in an error;
+    ``failed_fetches``: partition -> how many Fetches may be refused as their read there came to such an end."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
     ends: dict[str, int] = {}
     unverified: dict[str, int] = {}
     failed_reads: dict[str, Witness] = {}
+    failed_fetches: dict[str, int] = {}
 
     def log(self, tp: str) -> ProducerLog:
         """What its log of a partition has of producers; an empty one at first."""
@@ -88,10 +91,10 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     route = NODE
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
-        *(TxnGuard, TxnVerify, TierTask),
+        *(TxnGuard, TxnVerify, TierTask, FetchTold),
     )
     unseen = (
-        "reasons of errors in answers to other APIs than Produce and ListOffsets",
+        "reasons of errors in answers to other APIs than Produce and ListOffsets, but for failed reads of a Fetch",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
@@ -118,7 +121,12 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return self._answered(state, event, body)
         elif type(body) is TierTask:
             if body.phase == "reject" or (body.phase == "finish" and body.error):
-                state.failed_reads[f"{body.connection} {body.tp}"] = witness(event)
+                if body.kind == "fetch":
+                    state.failed_fetches[body.tp] = state.failed_fetches.get(body.tp, 0) + 1
+                else:
+                    state.failed_reads[f"{body.connection} {body.tp}"] = witness(event)
+        elif type(body) is FetchTold:
+            return self._fetched(state, event, body)
         elif type(body) is PartAssume:
             if body.role == "leader":
                 state.leads[body.tp] = witness(event)
@@ -146,6 +154,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             state.leads.clear()
             state.unverified.clear()
             state.failed_reads.clear()
+            state.failed_fetches.clear()
             for log in state.producers.values():
                 log.verifying.clear()
             for tp, first in body.lost.items() if type(body) is NodeDown else ():
@@ -163,6 +172,19 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 sentence = f"{server} answered {api} with {error_name(error)}, which that API does not document"
                 return self.violated(state.key, sentence, event)
         return NOTHING
+
+    def _fetched(self, state: Server, event: Stamped, body: FetchTold) -> Emissions:
+        if body.error != E.UNKNOWN_SERVER_ERROR:
+            return NOTHING
+        failed = state.failed_fetches.get(body.tp, 0)
+        if failed:
+            state.failed_fetches[body.tp] = failed - 1
+            return NOTHING
+        sentence = (
+            f"{event.node} answered a Fetch of {body.tp} at {body.offset:,} with {error_name(body.error)}, although no "
+            "read from remote storage had failed for it"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
         wrong = [told for told in body.partitions if told.error]

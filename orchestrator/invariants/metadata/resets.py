@@ -181,7 +181,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
 
 
 def _knows_no_epochs(profile: Profile, node: str) -> bool:
-    return any(profile.newest_version(node, api, since) < since for api, since in EPOCHS_SINCE.items())
+    return any(profile.is_older(api, since, node) for api, since in EPOCHS_SINCE.items())
 
 
 def _rule_of_loss(mirror: LogMirror, position: int, budget: LossBudget) -> str:

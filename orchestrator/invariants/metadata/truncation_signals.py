@@ -251,8 +251,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             f"the log of that epoch {holds}"
         )
         api = Api.OffsetForLeaderEpoch.name
-        versions = [state.profile.newest_version(node, api, VALIDATED_SINCE) for node in self._asked(event)]
-        if min(versions) < VALIDATED_SINCE:
+        if state.profile.is_older(api, VALIDATED_SINCE, *self._asked(event)):
             return self.excused("not-validated", state.key, sentence, before.by, event)
         if _end_of(log, before.epoch) > before.offset:
             return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)

@@ -349,6 +349,11 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         return NOTHING
 
 
+def _step(event: Stamped) -> tuple[str, str, int]:
+    """The step of a node in which an event was recorded: all of them have one time."""
+    return event.node, event.req, event.wall
+
+
 def _able(state: Pools, view: View, known: PartChange) -> list[int]:
     """Who could be elected cleanly: the active members of the ISR; those of the ELR if the ISR is empty, or if its only
     active member is fenced in this very step, and nobody else is in it."""
@@ -366,8 +371,7 @@ class Doubt(msgspec.Struct, frozen=True):
     """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
     registers after an unclean shutdown, and is eligible no more. by_fence: both end it, not only the latter."""
 
-    node: str
-    req: str
+    step: tuple[str, str, int]
     eligible: int
     finding: Finding
     by_fence: bool
@@ -381,9 +385,9 @@ class Pools(State):
     elr: bool = False
     doubts: list[Doubt] = []
 
-    def settle(self, node: str, req: str) -> Emissions:
+    def settle(self, step: tuple[str, str, int]) -> Emissions:
         """What was in doubt when a controller began another step is in none any more."""
-        over = [each for each in self.doubts if (each.node, each.req) != (node, req)]
+        over = [each for each in self.doubts if each.step != step]
         self.doubts = [each for each in self.doubts if each not in over]
         return [each.finding for each in over]
 
@@ -414,7 +418,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
 
     def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        settled, body = state.settle(event.node, event.req) if state.doubts else NOTHING, event.body
+        settled, body = state.settle(_step(event)) if state.doubts else NOTHING, event.body
         if type(body) is PartChange:
             return [*settled, *self._change(state, event, body, mirror.view_of(event))]
         assert type(body) is BrokerReg
@@ -427,7 +431,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return settled
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
-        return state.settle("", "")
+        return state.settle(("", "", -1))
 
     def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
         entry = view.partitions.get(body.tp)
@@ -454,10 +458,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         )
         assert isinstance(found, Finding)
         if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
-            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found, by_fence=False))
+            state.doubts.append(Doubt(_step(event), known.elr[0], found, by_fence=False))
             return NOTHING
-        if event.req and len(able) == 1:
-            state.doubts.append(Doubt(event.node, event.req, able[0], found, by_fence=True))
+        if len(able) == 1:
+            state.doubts.append(Doubt(_step(event), able[0], found, by_fence=True))
             return NOTHING
         return (found,)
 

@@ -170,8 +170,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             own = {node: int(profile.setting(name, node, default_ms)) for node in profile.nodes}
             return {node: 1000 * ms for node, ms in {"": default_ms, **own}.items()}
 
-        versions = [profile.newest_version(node, FETCH, TELLS_LOG_START) for node in ("", *profile.nodes)]
-        tells = min(versions) >= TELLS_LOG_START
+        tells = not profile.is_older(FETCH, TELLS_LOG_START, "", *profile.nodes)
         return Deletions(key, tells=tells, interval_us=own_us(CHECKPOINT), first_us=own_us(FIRST_CHECKPOINT))
 
     # ---- what concerns every partition -------------------------------------------------------------------

@@ -36,6 +36,10 @@ class TakenUp(msgspec.Struct, frozen=True):
     by: Witness
 
 
+FETCH, LEADER_EPOCH_SINCE = "Fetch", 9
+"""Version from which on a Fetch has a leader epoch."""
+
+
 class Lives(State):
     """``known``: what brokers know of one another. ``roles``: broker -> what its process took up last; ``led``: broker
     -> the leader epochs that it has led, the newest ones. decided: (broker, connection) -> the last ListOffsets on it
@@ -48,6 +52,7 @@ class Lives(State):
     led: dict[str, list[int]] = {}
     decided: dict[tuple[str, str], tuple[int, TakenUp | None]] = {}
     fenced: dict[tuple[str, str], tuple[int, int]] = {}
+    profile: Profile = Profile()
 
     def take_up(self, node: str, role: TakenUp) -> None:
         """A broker leads, or follows, in a leader epoch."""
@@ -97,7 +102,7 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
         return FOLLOWED
 
     def initial(self, key: str, profile: Profile) -> Lives:
-        return Lives(key)
+        return Lives(key, profile=profile)
 
     def hear(self, state: Lives, event: Stamped) -> Emissions:
         state.known.apply(event)
@@ -142,7 +147,8 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
                 f"{event.node} (leader epoch {body.leader_epoch}) counted a fetch of {node_name(body.follower)} "
                 f"at {body.offset:,} of {state.key} in leader epoch {body.follower_epoch}"
             )
-            if body.follower_epoch < 0:
+            without = state.profile.is_older(FETCH, LEADER_EPOCH_SINCE, event.node, node_name(body.follower))
+            if body.follower_epoch < 0 and without:
                 return self.excused("no-leader-epoch", state.key, sentence, event)
             return self.violated(state.key, sentence, event)
         # UNKNOWN_LEADER_EPOCH is also told a replica of which this broker's metadata does not know yet.

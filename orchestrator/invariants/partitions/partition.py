@@ -148,6 +148,10 @@ class Term(msgspec.Struct, frozen=True):
     start: int
 
 
+FETCH, BROKER_EPOCH_SINCE = "Fetch", 15
+"""Version from which on a follower's Fetch has its broker epoch."""
+
+
 class IsrWitnesses(State):
     """``isrs``: partition epoch -> ISR; ``fetches``: "leader/follower" -> FetchWitness. ``known``: what brokers know of
     one another. ``judged``: leader -> what it proposed last: incarnation, number, epochs, and the members with their
@@ -159,6 +163,7 @@ class IsrWitnesses(State):
     judged: dict[str, tuple[int, int, int, int, dict[str, int]]] = {}
     ends: dict[str, int] = {}
     terms: dict[str, Term] = {}
+    profile: Profile = Profile()
 
 
 class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
@@ -183,14 +188,14 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     )
     route = PARTITION
     types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
-    exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (before KIP-903)."}
+    exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (below version 15, before KIP-903)."}
 
     @property
     def news(self) -> tuple[type, ...]:
         return FOLLOWED
 
     def initial(self, key: str, profile: Profile) -> IsrWitnesses:
-        return IsrWitnesses(key)
+        return IsrWitnesses(key, profile=profile)
 
     def hear(self, state: IsrWitnesses, event: Stamped) -> Emissions:
         state.known.apply(event)
@@ -267,13 +272,15 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             seen = None
         member_epoch = body.members.get(str(member), -1)
         if seen is not None and seen.offset >= needed:
-            if seen.broker_epoch == member_epoch:
+            told = min(member_epoch, seen.broker_epoch) >= 0
+            without = state.profile.is_older(FETCH, BROKER_EPOCH_SINCE, event.node, node_name(member))
+            if seen.broker_epoch == member_epoch and (told or without):
                 return NOTHING
             sentence = (
                 f"{event.node} proposed {node_name(member)} for the ISR of {state.key} under broker epoch "
                 f"{member_epoch}, but its last fetch came under broker epoch {seen.broker_epoch}"
             )
-            if member_epoch < 0 or seen.broker_epoch < 0:
+            if without and not told:
                 return self.excused("no-broker-epoch", state.key, sentence, seen.by, event)
             return self.violated(state.key, sentence, seen.by, event)
         reached = "had not fetched" if seen is None else f"had fetched up to {seen.offset:,}"

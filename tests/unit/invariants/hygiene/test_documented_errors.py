@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from actors.node.errors import KafkaError as E
-from actors.trace.events import LogAppend, LogStart, ReaderTaskPhase, ReplyPartition, Rpc, TierTask, TxnGuard, TxnVerify
+from actors.trace.events import (
+    FetchTold,
+    LogAppend,
+    LogStart,
+    ReaderTaskPhase,
+    ReplyPartition,
+    Rpc,
+    TierTask,
+    TxnGuard,
+    TxnVerify,
+)
 from orchestrator.invariants.hygiene.documented_errors import DOCUMENTED
 from orchestrator.invariants.hygiene.trace import ERRORS_SINCE
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -318,3 +328,25 @@ def test_a_read_that_failed_has_no_error_of_its_own(phase: ReaderTaskPhase, erro
     produced.emit("broker-1", TierTask(TP, "reader", 1, "list-offsets", "reject", "c", 1, 0, 0, 1, 1))
     produced.reply(1, "Produce", told(E.UNKNOWN_SERVER_ERROR))
     assert produced.result("X1").status == "violated"
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "error", "tp", "violated"),
+    [
+        ("fetch", "reject", 0, TP, 0),
+        ("fetch", "finish", -1, TP, 0),
+        ("fetch", "finish", 0, TP, 1),
+        ("fetch", "reject", 0, "orders-1", 1),
+        ("list-offsets", "reject", 0, TP, 1),
+    ],
+)
+def test_a_fetch_is_refused_without_a_code_after_a_failed_read_alone(
+    kind: Any, phase: Any, error: int, tp: str, violated: int
+) -> None:
+    """Shows UNKNOWN_SERVER_ERROR for a Fetch, once for each read of that partition in remote storage that was rejected
+    or that failed, and no more."""
+    trace = TraceBuilder()
+    trace.emit("broker-1", TierTask(tp, "reader", 1, kind, phase, "c", 1, 0, 0, 1, 1, error=error))
+    for more in (0, 1):
+        trace.emit("broker-1", FetchTold(TP, -1, 5, 0, -1, int(E.UNKNOWN_SERVER_ERROR), False, True, 0, 9, 0, 9))
+        assert trace.result("X1").violated == violated + more

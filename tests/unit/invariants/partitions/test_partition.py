@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -106,9 +108,9 @@ def test_other_epochs_may_differ() -> None:
 # ---- P7 --------------------------------------------------------------------------------------------------------
 
 
-def shrunk(isr: tuple[int, ...] = (2,)) -> TraceBuilder:
+def shrunk(isr: tuple[int, ...] = (2,), **profile: Any) -> TraceBuilder:
     """Broker-2 leads epoch 5, from the end of its log at 1,310 on, with an ISR of its own."""
-    trace = TraceBuilder()
+    trace = TraceBuilder(**profile)
     trace.append("broker-2", *(f"r{offset}" for offset in range(1310)))
     trace.change(2, 5, isr=isr)
     trace.assume(2, 5)
@@ -149,15 +151,16 @@ def test_a_fetch_of_an_older_epoch_earns_nothing() -> None:
 
 def test_a_fetch_under_another_broker_epoch() -> None:
     """Shows that a fetch of an older incarnation does not earn the place of the present one (KIP-903), and that a
-    follower whose fetches carry no broker epoch is excused."""
+    follower whose fetches carry no broker epoch is excused if its version of Fetch has none."""
     trace = shrunk()
     trace.fetched(2, 3, 1310, epoch=5, broker_epoch=6)
     trace.propose(2, [2, 3], 5, 5, start=1310)
     assert trace.result("P7").violations[0].sentence.endswith("under broker epoch 6")
-    old = shrunk()
-    old.fetched(2, 3, 1310, epoch=5, broker_epoch=-1)
-    old.propose(2, [2, 3], 5, 5, start=1310)
-    assert old.result("P7").excused == {"no-broker-epoch": 1}
+    for newest, said in ((14, {"no-broker-epoch": 1}), (15, {})):
+        old = shrunk(versions={"Fetch": [4, newest]})
+        old.fetched(2, 3, 1310, epoch=5, broker_epoch=-1)
+        old.propose(2, [2, 3], 5, 5, start=1310)
+        assert (old.result("P7").excused, old.result("P7").violated) == (said, newest == 15)
 
 
 def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
@@ -394,9 +397,10 @@ def test_a_fetch_in_another_epoch() -> None:
         wrong = TraceBuilder()
         wrong.fetched(1, 2, 5, epoch=5, follower_epoch=asked, error=error)
         assert wrong.result("P16").violations[0].sentence.endswith(f"in leader epoch {asked} with {error.name}")
-    old = TraceBuilder()
-    old.fetched(1, 2, 5, epoch=5, follower_epoch=-1)
-    assert (old.result("P16").violated, old.result("P16").excused) == (0, {"no-leader-epoch": 1})
+    for newest, said in ((8, {"no-leader-epoch": 1}), (9, {})):
+        old = TraceBuilder(versions={"Fetch": [4, newest]})
+        old.fetched(1, 2, 5, epoch=5, follower_epoch=-1)
+        assert (old.result("P16").violated, old.result("P16").excused) == (newest == 9, said)
 
 
 def test_who_answers_about_offsets_and_epochs() -> None:
