@@ -92,7 +92,8 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     if now.leader != before.leader:
         if now.leader < 0:
             return True, f"no leader any more for {{}} ({why}), {isr}"
-        outside = now.leader not in before.isr
+        # Of two controllers neither knows what the other one has decided.
+        outside = now.leader not in before.isr and now.partition_epoch == before.partition_epoch + 1
         origin = " from the ELR" if outside and now.leader in before.elr else ""
         origin = origin or (f", although it is outside the ISR {brokers(before.isr)}," if outside else "")
         return True, f"{{}}: broker-{now.leader} is elected{origin} in leader epoch {now.leader_epoch} ({why}), {isr}"

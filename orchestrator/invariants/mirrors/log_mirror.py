@@ -84,12 +84,13 @@ class Commit(msgspec.Struct, frozen=True):
 
 class UncleanElection(msgspec.Struct):
     """What a controller decided, not yet what a broker took up. ``kept``: up to where the one it elected had what was
-    committed then."""
+    committed then. ``recovered``: it has told a controller that its log is in order."""
 
     partition_epoch: int
     quorum_epoch: int
     leader: str
     kept: int
+    recovered: bool = False
 
     def replaced_by(self, change: PartChange) -> bool:
         """Whether a later controller, whose log lacks the election, changed the partition in its place."""
@@ -412,6 +413,14 @@ class LogMirror(msgspec.Struct):
         replica.flushed = start
         replica.follows = -1
 
+    def is_recovering(self, node: str, leader_epoch: int) -> bool:
+        """Whether a broker was elected uncleanly, in this leader epoch or an earlier one, and has not told a controller
+        yet that its log is in order. A controller that nobody follows may have gone on since."""
+        election = self.unclean.get(leader_epoch)
+        if election is None:
+            return self.recovering == node
+        return election.leader == node and not election.recovered
+
     def _change(self, body: PartChange) -> None:
         before = self.unclean.get(body.leader_epoch)
         if body.cause == "unclean":
@@ -420,6 +429,8 @@ class LogMirror(msgspec.Struct):
             self.unclean[body.leader_epoch] = UncleanElection(body.partition_epoch, body.quorum_epoch, leader, kept)
         elif before is not None and before.replaced_by(body):
             del self.unclean[body.leader_epoch]
+        elif before is not None and body.cause == "alter-isr":
+            before.recovered = True
         if not self.controller.says(body.quorum_epoch):
             return
         if body.quorum_epoch > self.removed_in:

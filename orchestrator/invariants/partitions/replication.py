@@ -421,6 +421,6 @@ class CommittedIsNotTruncated(LogInvariant[State]):
             f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,} ({body.reason}, leader epoch "
             f"{body.leader_epoch}) although it held committed records up to {held:,}"
         )
-        if body.reason == "last-stable-offset" and mirror.recovering == event.node:
+        if body.reason == "last-stable-offset" and mirror.is_recovering(event.node, body.leader_epoch):
             return self.excused("kafka-7408", state.key, sentence, event)
         return self.violated(state.key, sentence, event)

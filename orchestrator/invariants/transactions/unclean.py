@@ -179,7 +179,7 @@ class NothingIsLeftOpen(LogInvariant[Elections]):
         forgotten = replica.transactions.marker_forgotten >= body.to
         state.beginning = Beginning(event.node, event.incarnation, witness(event), owed=owed, forgotten=forgotten)
         sentence = f"{event.node} truncated {state.key} from {body.was:,} to {body.to:,}"
-        if mirror.recovering != event.node:
+        if not mirror.is_recovering(event.node, body.leader_epoch):
             return self.violated(state.key, f"{sentence}, although it was not elected uncleanly", event)
         if replica.incarnation == event.incarnation and body.to < (stable := replica.last_stable_offset):
             return self.violated(state.key, f"{sentence}, below its last stable offset {stable:,}", event)

@@ -342,6 +342,25 @@ def test_recovery_may_cut_what_the_disk_lost_and_no_more() -> None:
         assert trace.check(["P11", "P12"])["P12"].violated == violated
 
 
+@pytest.mark.parametrize(
+    ("broker", "further", "recovered", "violated"),
+    [(2, False, False, 0), (2, True, False, 0), (2, False, True, 1), (2, True, True, 1), (3, True, False, 1)],
+)
+def test_who_was_elected_uncleanly_may_cut_open_transactions(
+    broker: int, further: bool, recovered: bool, violated: int
+) -> None:
+    """Shows that the proposal of KAFKA-7408 lets whoever was elected uncleanly in that leader epoch cut its log;
+    also if a controller that nobody follows has gone on, but not once it has told that its log is in order."""
+    trace = committed("a", "b")
+    trace.change(2, 1, (2,), "unclean", partition_epoch=1)
+    if recovered:
+        trace.change(2, 1, (2,), "alter-isr", partition_epoch=2)
+    if further:
+        trace.change(3, 2, (3,), "unclean", partition_epoch=3)
+    trace.truncate(f"broker-{broker}", 1, reason="last-stable-offset", epoch=1)
+    assert trace.result("P11").violated == violated
+
+
 def test_no_truncation_tests_nothing() -> None:
     """Shows that P11 is vacuous where no replica truncated its log."""
     assert committed("a").result("P11").status == "vacuous"
