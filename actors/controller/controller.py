@@ -320,7 +320,8 @@ class Controller(msgspec.Struct):
             raise AssertionError(f"{len(changes)} records for offset {self.next_offset} went to {last}")
         for change in changes:
             state, cluster = self.state, self.config.cluster
-            state.replay_own(turn.step, change, self.next_offset, self.active_epoch, cluster, self._min_isr)
+            least_isr = self._least_isr(turn.step)
+            state.replay_own(turn.step, change, self.next_offset, self.active_epoch, cluster, least_isr)
             self.next_offset += 1
         self.last_appended = last
 
@@ -417,12 +418,18 @@ class Controller(msgspec.Struct):
         state = self.state
         recounts = self.config.elr_cleared == "recount-elr"
         return ElectionRules(
-            state.is_active, self._unclean_enabled, self._min_isr, state.elr_enabled, recounts, step.defects
+            state.is_active, self._unclean_enabled, self._least_isr(step), state.elr_enabled, recounts, step.defects
         )
 
     def _unclean_enabled(self, topic: str) -> bool:
         config = self.config
         return bool(self.state.config(config.node_id, topic, UNCLEAN_ELECTION, config.unclean_election))
+
+    def _least_isr(self, step: Step) -> Callable[[PartitionRegistration], int]:
+        return self._min_isr_of_file if "controllers-own-min-isr" in step.defects else self._min_isr
+
+    def _min_isr_of_file(self, partition: PartitionRegistration) -> int:
+        return min(self.config.min_isr, len(partition.replicas))
 
     def _min_isr(self, partition: PartitionRegistration) -> int:
         """The least ISR of a partition: never more than it has replicas

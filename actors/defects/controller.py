@@ -75,6 +75,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
+    Defect(
+        "controllers-own-min-isr",
+        "actors.controller",
+        "P20",
+        "A controller goes by its initial min.insync.replicas, whatever the configuration records say.",
+        nemesis="isr",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(

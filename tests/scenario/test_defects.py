@@ -292,6 +292,7 @@ PROOFS: dict[str, Proof] = {
     "fetch-unfenced": Proof("there-and-back", r"counted a fetch of broker-3 .* in leader epoch 0"),
     "ack-before-hw": Proof("out-of-sync", r"acknowledged offset \d+ of orders-0 .* while its high watermark was \d+"),
     "eligible-for-good": Proof("refused", r"the ISR \[1, 2\], the eligible leader replicas \[2\]: \[2\] are in both"),
+    "controllers-own-min-isr": Proof("refused", r"\(create\) the least ISR 1, but the log says 2$"),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
     "list-log-end": Proof(
         "tail", r"reported [\d,]+ as the latest offset .* to (\S+) after broker-1 .* had reported [\d,]+ to \1"

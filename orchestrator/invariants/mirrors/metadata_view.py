@@ -7,9 +7,11 @@ leader had when it was elected. Two controllers that both believe to be active d
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from actors.node.spec import node_name
+from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     BrokerReg,
     ConfigChange,
@@ -70,6 +72,7 @@ class View(msgspec.Struct):
             self.partitions[body.tp] = entry
         elif type(body) is PartRemove:
             self.partitions.pop(body.tp, None)
+            _forget_configs(self.configs, body)
         elif type(body) is BrokerReg:
             self.brokers[body.broker] = entry
         else:
@@ -80,9 +83,12 @@ class View(msgspec.Struct):
         old, new = self.entries[:-ENTRIES_KEPT], self.entries[-ENTRIES_KEPT:]
         last: dict[object, Entry] = {}
         for entry in old:
-            subject = _subject(entry.body)
+            body = entry.body
+            subject = _subject(body)
             last.pop(subject, None)
-            if type(entry.body) is not PartRemove:
+            if type(body) is PartRemove:
+                _forget_configs(last, body)
+            else:
                 last[subject] = entry
         self.entries, self.settled = [*last.values(), *new], len(last)
 
@@ -110,6 +116,13 @@ class View(msgspec.Struct):
         """A dynamic configuration value as text; None where it is not set."""
         entry = self.configs.get((resource, key))
         return None if entry is None else entry.body.value  # type: ignore[union-attr]  # configs hold these alone
+
+
+def _forget_configs(known: dict[Any, Entry], body: PartRemove) -> None:
+    """What a topic was set to goes with it."""
+    topic = f"topic/{split_topic_partition(partition_name(body.tp))[0]}"
+    for subject in [each for each in known if isinstance(each, tuple) and each[0] == topic]:
+        del known[subject]
 
 
 def _subject(body: PartChange | PartRemove | BrokerReg | ConfigChange) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import partition_name, split_topic_partition
+from actors.node.spec import node_id, partition_name, split_topic_partition
 from actors.trace.events import ConfigChange, MetaImage, NodeUp, PartRemove, QRole, Stamped, TraceEvent
 from actors.trace.metadata_history import Elections, History
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
@@ -39,6 +39,12 @@ class Least(msgspec.Struct, frozen=True):
 
 KEPT = 1 << 10
 """Records that are kept: all that a run has."""
+
+
+def resources(node: str, tp: str) -> tuple[str, str, str]:
+    """Those whose settings a node goes by for a partition, the first one that says something."""
+    number = str(node_id(node)) if node.startswith("controller-") else node.rpartition("-")[2]
+    return f"topic/{split_topic_partition(partition_name(tp))[0]}", f"broker/{number}", "broker/"
 
 
 class LeastIsr(msgspec.Struct):
@@ -77,11 +83,7 @@ class LeastIsr(msgspec.Struct):
         with (``KafkaConfigSchema.resolveEffectiveTopicConfig``), in what it has applied."""
         end = self.applied.get(node, 0)
         newest = {each.resource: each for each in self.settings.records if each.offset < end}
-        for resource in (
-            f"topic/{split_topic_partition(partition_name(tp))[0]}",
-            f"broker/{node.rpartition('-')[2]}",
-            "broker/",
-        ):
+        for resource in resources(node, tp):
             found = newest.get(resource)
             if found is not None and found.value is not None:
                 return Least(int(found.value), found.by)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, PartChange, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
 from orchestrator.invariants.mirrors.loss_budget import ELR
-from orchestrator.invariants.mirrors.metadata_view import MetadataView
+from orchestrator.invariants.mirrors.metadata_view import MetadataView, View
+from orchestrator.invariants.mirrors.min_isr import MIN_ISR, UNSET, resources
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named
 
 UNCLEAN_SHUTDOWN = "unclean-shutdown"
@@ -18,6 +19,7 @@ class Feature(State):
     """``on``: whether there are eligible leader replicas."""
 
     on: bool = False
+    profile: Profile = Profile()
 
 
 class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
@@ -42,12 +44,17 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
     before_types = (PartChange,)
 
     def initial(self, key: str, profile: Profile) -> Feature:
-        return Feature(key, on=profile.feature(ELR) not in ("", "0"))
+        return Feature(key, on=profile.feature(ELR) not in ("", "0"), profile=profile)
 
     def before(self, state: Feature, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
         assert type(body) is PartChange
-        entry = mirror.view_of(event).partitions.get(body.tp)
+        view = mirror.view_of(event)
+        least, by = _least(state, event.node, body, view)
+        if body.min_isr != least:
+            wrong = f"the least ISR {body.min_isr}, but the log says {least}"
+            return self.violated(body.tp, f"{_gave(body)} {wrong}", by, event)
+        entry = view.partitions.get(body.tp)
         if entry is None or not state.on:
             return NOTHING
         before = entry.body
@@ -81,8 +88,23 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
         return NOTHING
 
 
+def _least(state: Feature, node: str, body: PartChange, view: View) -> tuple[int, Witness | None]:
+    """The least ISR that a controller must go by, never more than there are replicas, and the record that says so
+    (``ReplicationControlManager.getTopicEffectiveMinIsr``)."""
+    for resource in resources(node, body.tp):
+        entry = view.configs.get((resource, MIN_ISR))
+        value = view.config(resource, MIN_ISR)
+        if entry is not None and value is not None:
+            return min(int(value), len(body.replicas)), entry.by
+    return min(int(state.profile.setting(MIN_ISR, node, UNSET)), len(body.replicas)), None
+
+
 def _said(body: PartChange) -> str:
-    return f"the controller gave {body.tp} in partition epoch {body.partition_epoch} ({body.cause}) {_state(body)}"
+    return f"{_gave(body)} {_state(body)}"
+
+
+def _gave(body: PartChange) -> str:
+    return f"the controller gave {body.tp} in partition epoch {body.partition_epoch} ({body.cause})"
 
 
 def _state(body: PartChange) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import BrokerReg
+from actors.trace.events import BrokerReg, ConfigChange, PartRemove
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.partitions.test_controller import active
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -12,9 +12,15 @@ from tests.unit.invariants.trace_builder import TraceBuilder
 ELR = "eligible.leader.replicas.version"
 
 
+def least(trace: TraceBuilder, value: str | None, offset: int, resource: str = "topic/orders") -> str:
+    """A controller writes what min.insync.replicas is."""
+    return trace.emit("controller-1", ConfigChange(offset, 1, resource, "min.insync.replicas", value))
+
+
 def shrunk(level: str = "1") -> TraceBuilder:
     """The ISR of orders-0 is down to broker-1, of two that it should have, and the others are eligible."""
     trace = active(features={ELR: level})
+    least(trace, "2", 10)
     trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=1, min_isr=2)
     trace.change(1, 0, (1,), "alter-isr", partition_epoch=2, min_isr=2, elr=[2])
     return trace
@@ -31,6 +37,7 @@ def test_who_leaves_a_small_isr_is_eligible_until_it_has_grown() -> None:
     trace = shrunk()
     trace.change(-1, 1, (), "fence", partition_epoch=3, min_isr=2, elr=[1, 2], last_known_elr=[1])
     trace.change(2, 2, (2,), "unfence", partition_epoch=4, min_isr=2, elr=[1])
+    least(trace, "3", 15)
     trace.change(2, 2, (2,), "config", partition_epoch=5, min_isr=3)
     trace.change(2, 2, (2, 1, 3), "alter-isr", partition_epoch=6, min_isr=3)
     result: InvariantResult = trace.result("P20")
@@ -78,6 +85,35 @@ def test_whoever_may_have_lost_its_log_is_eligible_for_nothing() -> None:
 def test_without_the_feature_there_are_none() -> None:
     """Shows that nothing is tested then, and that an eligible replica is one too many."""
     trace = active(features={ELR: "0"})
+    least(trace, "2", 10)
     trace.change(1, 0, (1,), "alter-isr", partition_epoch=1, min_isr=2)
     assert trace.result("P20").status == "vacuous"
     assert only(shrunk("0")) == "this cluster has eligible leader replicas off"
+
+
+@pytest.mark.parametrize("level", ["0", "1"])
+def test_a_controller_goes_by_the_records(level: str) -> None:
+    """Shows the topic's own value before that of all brokers, and a controller that goes by neither."""
+    trace = shrunk(level)
+    least(trace, "3", 12, "broker/")
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=3, min_isr=2)
+    least(trace, None, 14)
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=5, min_isr=3)
+    before = len(trace.result("P20").violations)
+    trace.change(1, 0, (1, 2, 3), "alter-isr", partition_epoch=6, min_isr=1)
+    *_, finding = trace.result("P20").violations
+    assert len(trace.result("P20").violations) == before + 1
+    assert finding.sentence == (
+        "the controller gave orders-0 in partition epoch 6 (alter-isr) the least ISR 1, but the log says 3"
+    )
+
+
+def test_what_a_controller_was_started_with_holds_without_a_record() -> None:
+    """Shows it, no more than there are replicas, and that what a topic was set to goes with the topic."""
+    trace = active(config={"min.insync.replicas": 5}, features={ELR: "1"})
+    assert "the least ISR 1, but the log says 3" in only(trace)
+    trace = active(features={ELR: "1"})
+    least(trace, "2", 10)
+    trace.emit("controller-1", PartRemove("orders-0", 11, 1, "topic-1"))
+    trace.change(1, 0, (1, 2), "create", partition_epoch=2, min_isr=1)
+    assert trace.result("P20").status == "held"
