@@ -157,6 +157,7 @@ class Watermarks(State):
     ``made``: the latest change of the partition, by the newest ``controller``. ``overtaken``: a proposal that its
     leader has given up, so that it does not know of what a controller makes of it. ``known``: the finding about
     positions that are kept, if it is one here. ``shut_down``: nodes that ended in good order, until they take it up.
+    ``taken_up``: node -> the incarnation that took it up last.
     """
 
     leaders: dict[str, Fetched] = {}
@@ -166,6 +167,7 @@ class Watermarks(State):
     overtaken: Made | None = None
     known: str = ""
     shut_down: dict[str, Witness] = {}
+    taken_up: dict[str, int] = {}
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -204,7 +206,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     def hear(self, state: Watermarks, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeDown and body.mode == "clean":
-            state.shut_down[event.node] = witness(event)
+            # One that has not come so far leaves the checkpoint as it was.
+            if state.taken_up.get(event.node) == event.incarnation:
+                state.shut_down[event.node] = witness(event)
         elif type(body) is NodeDown or (type(body) is NodeUp and body.wiped):
             state.shut_down.pop(event.node, None)
         return NOTHING
@@ -273,6 +277,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     def _begins(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
         """A broker takes a partition up, perhaps for the first time since it shut itself down."""
         by = state.shut_down.pop(event.node, None)
+        state.taken_up[event.node] = event.incarnation
         if by is None:
             return NOTHING
         state.tested += 1

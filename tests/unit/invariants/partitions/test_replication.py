@@ -281,11 +281,25 @@ def test_a_high_watermark_outlives_a_shutdown(
     """Shows that a broker that shut itself down begins with its last high watermark. After a crash the checkpoint may
     be older, and a wiped disk has none."""
     trace = committed("a")
+    trace.assume(2, 0, leader=1)
     trace.high_watermark("broker-2", 1, role="follower")
     trace.down("broker-2", mode)
     trace.up("broker-2", wiped=wiped)
     trace.assume(2, 0, begins_with, leader=1)
     trace.assume(2, 1, 0, leader=3)
+    assert trace.result("P10").violated == violated
+
+
+@pytest.mark.parametrize(("mode", "violated"), [("crash", 0), ("clean", 1)])
+def test_a_process_that_shuts_down_before_it_has_its_replicas(mode: Literal["clean", "crash"], violated: int) -> None:
+    """Shows that it keeps the checkpoint which it found: that of the last process that had them."""
+    trace = committed("a")
+    trace.assume(2, 0, leader=1)
+    trace.high_watermark("broker-2", 1, role="follower")
+    for how in (mode, "clean"):
+        trace.down("broker-2", how)
+        trace.up("broker-2")
+    trace.assume(2, 0, 0, leader=1)
     assert trace.result("P10").violated == violated
 
 
