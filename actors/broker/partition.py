@@ -313,7 +313,8 @@ class Partition(msgspec.Struct):
         It stays where it is while the committed ISR is smaller than min.insync.replicas (KIP-966), and it never
         goes back while this broker leads.
         """
-        if not self.is_leader or len(self.isr) < self.effective_min_isr:
+        small = len(self.isr) < self.effective_min_isr and "commits-below-min-isr" not in turn.step.defects
+        if not self.is_leader or small:
             return False
         new = self.log.end_offset
         counted = [turn.settings.node_id]

@@ -318,6 +318,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "commits-below-min-isr",
+        "actors.broker",
+        "P6",
+        "A leader moves its high watermark although its ISR is smaller than min.insync.replicas.",
+        "KIP-966",
+        nemesis="isr",
+    ),
+    Defect(
         "min-isr-of-its-own",
         "actors.broker",
         "P17",

@@ -365,6 +365,7 @@ PROOFS: dict[str, Proof] = {
     "append-below-min-isr": Proof(
         "refused", r"appended a batch that \S+ sent for orders-0 with acks=all while the ISR had 1 mem"
     ),
+    "commits-below-min-isr": Proof("refused", r"although it knew that the ISR was \[1\], smaller than .* \(2\)$"),
     "min-isr-of-its-own": Proof(
         "refused", r"acknowledged offset \d+ of orders-0 to producer-1 .* while its ISR had 1 members, below .* 2$"
     ),

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import OVERTAKEN, IsrPropose, LogHw, PartAssume, PartChange, Stamped
+from actors.trace.events import OVERTAKEN, IsrPropose, LogHw, PartAssume, PartChange, Stamped, TraceEvent
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.known_isr import NEWS, KnownIsrs
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
@@ -193,39 +194,66 @@ def _has(mirror: LogMirror, node: str, leader: str, at_most: int) -> int:
     return mirror.replica(node).log.shared_with(mirror.replica(leader).log, at_most)
 
 
-class ReplicationCoversElection(LogInvariant[Electable]):
+class Committing(Electable):
+    """``leaders``: what leaders know of their ISRs. ``profile``: of the run."""
+
+    leaders: KnownIsrs = msgspec.field(default_factory=KnownIsrs)
+    profile: Profile = Profile()
+
+
+class ReplicationCoversElection(LogInvariant[Committing]):
     """The high watermark is safe as long as it counts every replica that may be elected. A leader that counts other
     replicas, or fewer, commits records that the next leader may lack.
 
     Example: the ISR of orders-0 is [1, 2, 3]. Broker-1 moves its high watermark to 1,310, which it and broker-2 have,
     like a majority in Raft; broker-3 may be elected with 1,204.
+
+    A leader that knows that its ISR is smaller than min.insync.replicas commits nothing more, whomever it counts: those
+    who left are eligible, and must not fall behind what is committed.
     """
 
     id = "P6"
     title = "The high watermark counts every replica that may be elected"
     source = "KIP-497; KIP-966"
     tested_when = "a leader in the controller's leader epoch moves its high watermark"
-    unseen = (
-        "high watermarks in a leader epoch that is over for the controller: P4 judges the consequences",
-        "whether a leader that knows of an ISR below min.insync.replicas stops committing: only that it counts too few",
-    )
+    unseen = ("high watermarks in a leader epoch that is over for the controller: P4 judges the consequences",)
     types = (LogHw, PartChange, IsrPropose)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return NEWS
+
     exemptions = {
         "below-min-isr": "The controller's ISR is smaller than min.insync.replicas, and the leader has not heard of it."
     }
 
-    def initial(self, key: str, profile: Profile) -> Electable:
-        return Electable(key)
+    def initial(self, key: str, profile: Profile) -> Committing:
+        return Committing(key, profile=profile)
 
-    def step(self, state: Electable, event: Stamped, mirror: LogMirror) -> Emissions:
+    def hear(self, state: Committing, event: Stamped) -> Emissions:
+        state.leaders.hear(event, state.key, state.profile)
+        return NOTHING
+
+    def step(self, state: Committing, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is IsrPropose:
             state.settle(body)
+            state.leaders.settle(event, body)
             return NOTHING
         if type(body) is PartChange:
             state.change(event, body)
+            state.leaders.change(event, body)
             return NOTHING
         assert type(body) is LogHw
+        if body.role == "leader" and (small := state.leaders.small(event, body.leader_epoch)) is not None:
+            return self.violated(
+                state.key,
+                f"{event.node} (leader epoch {body.leader_epoch}) moved the high watermark of {state.key} to "
+                f"{body.new:,} although it knew that the ISR was {small.isr}, smaller than min.insync.replicas "
+                f"({small.needed})",
+                small.by,
+                event,
+            )
         if body.role != "leader" or body.leader_epoch != state.leader_epoch or not state.known:
             return NOTHING
         state.tested += 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from actors.trace.events import LogStart
+from actors.trace.events import ConfigChange, LogStart, MetaImage
 from tests.unit.invariants.mirrors.test_log_mirror import led
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -240,3 +242,59 @@ def test_a_leader_that_has_not_heard_that_its_isr_is_too_small() -> None:
     trace.append("broker-1", "a")
     trace.high_watermark("broker-1", 1, counted=(1,))
     assert (trace.result("P6").violated, trace.result("P6").excused) == (0, {"below-min-isr": 1})
+
+
+def small_isr(**how: Any) -> TraceBuilder:
+    """Broker-1 leads with an ISR that is too small, of two brokers that it should have."""
+    trace = TraceBuilder()
+    trace.emit("controller-1", ConfigChange(9, 1, "topic/orders", "min.insync.replicas", "2"))
+    trace.change(1, 0, min_isr=2)
+    trace.emit("broker-1", MetaImage(11, 0))
+    trace.assume(1, 0)
+    trace.change(1, 0, (1,), "fence", partition_epoch=1, elr=[2], min_isr=2, **how)
+    trace.append("broker-1", "a")
+    return trace
+
+
+def test_a_leader_that_knows_that_its_isr_is_too_small() -> None:
+    """Shows that a leader must not commit any more once it has heard of it, whomever it counts."""
+    trace = small_isr()
+    heard = trace.emit("broker-1", MetaImage(12, 0))
+    commit = trace.high_watermark("broker-1", 1)
+    (finding,) = trace.result("P6").violations
+    assert finding.sentence == (
+        "broker-1 (leader epoch 0) moved the high watermark of orders-0 to 1 although it knew that the ISR was [1], "
+        "smaller than min.insync.replicas (2)"
+    )
+    assert finding.events[-1] == commit != heard
+
+
+def test_what_a_leader_knows_of_its_isr() -> None:
+    """Shows a leader that was answered that its ISR is whole again, one that has heard of a smaller least ISR, one that
+    hears of a larger one in this very step, and one that another process has replaced."""
+    trace = small_isr()
+    trace.emit("broker-1", MetaImage(12, 0))
+    trace.propose(1, (1, 2), partition_epoch=1)
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=2, min_isr=2)
+    trace.propose(1, (1, 2), partition_epoch=1, outcome="accepted")
+    trace.high_watermark("broker-1", 1, counted=(1, 2))
+    assert trace.result("P6").status == "held"
+    trace = small_isr()
+    trace.emit("controller-1", ConfigChange(12, 1, "topic/orders", "min.insync.replicas", "1"))
+    trace.emit("broker-1", MetaImage(13, 0))
+    trace.high_watermark("broker-1", 1)
+    trace.emit("controller-1", ConfigChange(13, 1, "topic/orders", "min.insync.replicas", "2"))
+    trace.req = "step#1"
+    trace.emit("broker-1", MetaImage(14, 0))
+    trace.append("broker-1", "b")
+    trace.high_watermark("broker-1", 2)
+    assert trace.result("P6").violated == 0
+    trace.req = "step#2"
+    trace.append("broker-1", "c")
+    trace.high_watermark("broker-1", 3)
+    assert trace.result("P6").violated == 1
+    trace = small_isr()
+    trace.emit("broker-1", MetaImage(12, 0))
+    trace.up("broker-1")
+    trace.high_watermark("broker-1", 1)
+    assert trace.result("P6").violated == 0
