@@ -57,7 +57,8 @@ class LogManager(msgspec.Struct):
             if log.checkpointed_start >= 0 and key in former:
                 starts[key] = former[key]  # perhaps of a tiered log, which is not known yet
             elif log.config.remote_storage or log.start_offset > log.base.offset:
-                starts[key] = LogBase(log.start_offset, log.ph_below(log.start_offset))
+                start = log.high_watermark if "start-checkpoint-ahead" in turn.step.defects else log.start_offset
+                starts[key] = LogBase(start, log.ph_below(start))
         if (not starts and not self.checkpointed) or "log-starts-uncheckpointed" in turn.step.defects:
             return
         content = render_starts(starts)

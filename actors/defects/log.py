@@ -77,6 +77,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "start-checkpoint-ahead",
+        "actors.broker",
+        "P22",
+        "The checkpoint of log starts has the high watermark of each log.",
+        nemesis="retention",
+    ),
+    Defect(
         "log-starts-uncheckpointed",
         "actors.broker",
         "P28",

@@ -186,6 +186,9 @@ PROOFS: dict[str, Proof] = {
     "follower-keeps-log-start": Proof(
         "deletions", r"broker-\d has log start 0 of \w+-\d, but its leader had answered with log start 33"
     ),
+    "start-checkpoint-ahead": Proof(
+        "deletions", r"started with orders-0 from \d+ on, but neither its log nor its own part of it had ever"
+    ),
     "log-starts-uncheckpointed": Proof(
         "deletions", r"after a restart broker-2 has log start 0 of orders-0, but its checkpoint had \d+"
     ),

@@ -44,11 +44,13 @@ INSIDE = "which is inside a segment: retention deletes whole segments only"
 
 class Starts(State):
     """bases: broker -> the first offsets of its segments, above 0. highest: the highest log start that any replica had.
+    own: broker -> the highest log start or local log start that it had, but for those that its processes found.
     copies: broker -> the ends of the copies that it knows. anew: broker -> the offset at which it restarted its log,
     until the first append. metadata_lost: an election may have shortened the metadata topic."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
+    own: dict[str, int] = {}
     copies: dict[str, KnownEnds] = {}
     anew: dict[str, tuple[int, Witness]] = {}
     metadata_lost: bool = False
@@ -56,6 +58,10 @@ class Starts(State):
     def of(self, event: Stamped) -> KnownEnds:
         """The copies that the process that recorded an event knows."""
         return of_process(self.copies, KnownEnds, event)
+
+    def note(self, node: str, start: int) -> None:
+        """A broker's log, or its own part of it, begins there."""
+        self.own[node] = max(self.own.get(node, 0), start)
 
     def is_segment_end(self, event: Stamped, offset: int) -> bool:
         """Whether a segment of a broker, or a copy that it knows, ends there, so that retention may delete everything
@@ -78,6 +84,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     A new leader of a tiered topic moves its log start to the first copy. Records below it must have been deleted, and
     each deletion moves the log start of some replica first: a leader that finds a higher one gives up records that
     nobody has deleted.
+
+    A process that starts begins its log where the broker's log has begun before, or where its own part of it has: a
+    checkpoint that is ahead of that hides records that nobody has deleted.
     """
 
     id = "P22"
@@ -88,7 +97,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     tested_when = (
         "the log start or the local log start of a replica moves up, or a replica that emptied its log and restarted "
         "it "
-        "at another offset appends its first batch"
+        "at another offset appends its first batch, or a process finds a log that begins above 0"
     )
     types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
     before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
@@ -102,7 +111,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             "segments that retention deletes too early, or in too large a number: the trace has neither the sizes of "
             "segments nor the brokers' clocks"
         ),
-        "the log start that a restarted broker reads from its checkpoint: P12 judges the recovered log",
+        "a restarted broker whose checkpoint has an older log start: P12 judges the recovered log",
     )
 
     def initial(self, key: str, profile: Profile) -> Starts:
@@ -126,6 +135,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             return NOTHING
         assert isinstance(body, LogStart | LogLocalStart)
         stays = body.reason == "remote" and body.new <= mirror.replica(event.node).start
+        if type(body) is LogStart and body.reason == "load":
+            return self._found(state, event, body)
         if body.reason in ANEW or body.reason == "load" or (type(body) is LogStart and stays):
             return NOTHING
         state.tested += 1
@@ -133,6 +144,17 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             what = "log start" if type(body) is LogStart else "local log start"
             return self._judged(state, event, body, mirror, f"{event.node} moved the {what} of {state.key} to {wrong}")
         return NOTHING
+
+    def _found(self, state: Starts, event: Stamped, body: LogStart) -> Emissions:
+        state.tested += 1
+        own = state.own.get(event.node, 0)
+        if body.new <= own:
+            return NOTHING
+        sentence = (
+            f"{event.node} started with {state.key} from {body.new:,} on, but neither its log nor its own part of it "
+            f"had ever begun above {own:,}"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _judged(
         self, state: Starts, event: Stamped, body: LogStart | LogLocalStart, mirror: LogMirror, sentence: str
@@ -150,7 +172,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         if type(body) is LogRoll:
             state.bases.setdefault(event.node, []).append(body.base)
         elif type(body) is LogStart:
-            state.highest = max(state.highest, body.new)
+            if body.reason != "load":
+                state.highest = max(state.highest, body.new)
+                state.note(event.node, body.new)
             state.anew.pop(event.node, None)
             if body.reason in ANEW:
                 state.anew[event.node] = (body.new, witness(event))
@@ -159,6 +183,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             elif body.reason in RETENTION:
                 self._forget_below(state, event.node, body.new)
         elif type(body) is LogLocalStart:
+            if body.reason != "load":
+                state.note(event.node, max(body.new, body.log_start))
             self._forget_below(state, event.node, body.new)
             if body.reason in ("load", "remote"):
                 state.bases.setdefault(event.node, []).append(body.new)

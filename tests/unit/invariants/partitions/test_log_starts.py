@@ -72,19 +72,40 @@ def test_a_log_that_begins_above_its_high_watermark() -> None:
         ("leader", "to 3, as its leader's log start, but no replica ever had one above 0"),
         ("remote", "to 3, where it found the first copy, but no replica ever had one above 0"),
         ("delete-records", ""),
-        ("load", ""),
+        ("load", "3 on, but neither its log nor its own part of it had ever begun above 0"),
         ("out-of-range", ""),
     ],
 )
 def test_reasons_of_a_log_start(reason: str, says: str) -> None:
     """Shows that retention goes by segments, a follower by a leader, and a request by nothing of that; a log that
-    begins anew, or is read, is no test."""
+    begins anew is no test."""
     trace = committed(4)
     rolled(trace, 2, 2)
     starts(trace, 2, 3, reason)
     result = trace.result("P22")
     assert result.status == ("violated" if says else "held" if reason == "delete-records" else "vacuous")
     assert "".join(finding.sentence for finding in result.violations).endswith(says)
+
+
+def test_a_process_finds_a_log_where_it_began() -> None:
+    """Shows that it may find an older log start, or the first of the segments that are left, but none ahead of both;
+    and that what it finds is no log start for others."""
+    trace = committed(4)
+    starts(trace, 2, 2, "delete-records")
+    trace.up("broker-2")
+    starts(trace, 2, 2, "load")
+    rolled(trace, 3, 3)
+    trace.emit("broker-3", LogLocalStart(TP, 3, "retention-ms", 0))
+    trace.up("broker-3")
+    starts(trace, 3, 3, "load")
+    assert trace.result("P22").status == "held"
+    starts(trace, 1, 3, "leader")
+    trace.up("broker-2")
+    starts(trace, 2, 3, "load")
+    assert [finding.sentence.partition(" orders-0 ")[2] for finding in trace.result("P22").violations] == [
+        "to 3, as its leader's log start, but no replica ever had one above 2",
+        "from 3 on, but neither its log nor its own part of it had ever begun above 2",
+    ]
 
 
 def first_copy_at(trace: TraceBuilder, offset: int) -> str:
