@@ -136,7 +136,8 @@ def loss_moments(verdict: Verdict) -> list[Break]:
     for each, step in steps:
         word = "MISSING" if each.back else "LOST"
         what = f"{some(_number(step), 'record')} {LOSSES[each.rule]}{_without(step)}"
-        found.append(Break(step[0].at_us or 0, f"{word} from now on: {what}", keys=tuple(each.key for each in step)))
+        keys = tuple(each.key for each in step)
+        found.append(Break(step[0].at_us or 0, f"{word} from now on: {what}", keys=keys, loss=True))
     found += [
         Break(each.back_us, f"BACK: {some(each.back, 'record')} of these; {each.how}")
         for each in every

@@ -53,6 +53,7 @@ from orchestrator.story.words import (
     clock,
     cut_off,
     fault_words,
+    is_from_outside,
     listed,
     registration,
     seconds,
@@ -418,7 +419,7 @@ class Chronicle:
         if not text:
             return
         unclean = body.cause == "unclean" and body.leader >= 0
-        outside = unclean or ", although it is outside the ISR" in text
+        outside = unclean or is_from_outside(before, body)
         if unclean:
             self._commits.unclean(body)
         line = self.note(event, text, KEY if outside else TURN if leader else CHANGE, body.tp)

@@ -17,13 +17,14 @@ class Moment(msgspec.Struct, frozen=True):
 class Break(msgspec.Struct, frozen=True):
     """A moment with the event that shows it. event: its id, "" where nothing but the end of the run does. keys: topic
     partitions, groups, nodes or the like at which something broke. concerns: "groups" or "transactions", where the
-    promise is about these."""
+    promise is about these. loss: acknowledged records are missing from then on."""
 
     at_us: int
     text: str
     event: str = ""
     keys: Sequence[str] = ()
     concerns: Sequence[str] = ()
+    loss: bool = False
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ def place(found: Break, told: Sequence[Break]) -> int:
 
 def worth_explaining(breaks: Sequence[Break]) -> list[int]:
     """Times near which a reader looks for what led there: of the first break, and of each loss of records."""
-    losses = [each.at_us for each in breaks if each.text.startswith(("LOST", "MISSING"))]
+    losses = [each.at_us for each in breaks if each.loss]
     return [min(each.at_us for each in breaks), *losses] if breaks else []
 
 

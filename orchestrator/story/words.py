@@ -92,10 +92,9 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     if now.leader != before.leader:
         if now.leader < 0:
             return True, f"no leader any more for {{}} ({why}), {isr}"
-        # Of two controllers neither knows what the other one has decided.
-        outside = now.leader not in before.isr and now.partition_epoch == before.partition_epoch + 1
-        origin = " from the ELR" if outside and now.leader in before.elr else ""
-        origin = origin or (f", although it is outside the ISR {brokers(before.isr)}," if outside else "")
+        origin = " from the ELR" if now.leader in before.elr and now.leader not in before.isr else ""
+        if is_from_outside(before, now):
+            origin = f", although it is outside the ISR {brokers(before.isr)},"
         return True, f"{{}}: broker-{now.leader} is elected{origin} in leader epoch {now.leader_epoch} ({why}), {isr}"
     if now.leader_epoch > before.leader_epoch and now.leader >= 0 and set(now.isr) == set(before.isr):
         return True, f"{{}}: broker-{now.leader} is elected again in place, leader epoch {now.leader_epoch} ({why})"
@@ -106,6 +105,13 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
         alone = f"; broker-{now.isr[0]} is alone in it" if len(now.isr) == 1 and not reason else ""
         return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}{alone}"
     return False, ""
+
+
+def is_from_outside(before: PartChange, now: PartChange) -> bool:
+    """Whether a leader comes from neither the ISR nor the ELR, in the change that follows ``before``: of two
+    controllers neither knows what the other one has decided."""
+    follows = now.partition_epoch == before.partition_epoch + 1
+    return follows and now.leader not in {before.leader, -1, *before.isr, *before.elr}
 
 
 def _why(before: PartChange, now: PartChange) -> str:

@@ -9,14 +9,11 @@ import msgspec
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     LogAppend,
-    LogHw,
     LogLocalStart,
-    LogRoll,
     LogStart,
     LogTrunc,
     NodeDown,
     NodeUp,
-    PartAssume,
     PartChange,
     Stamped,
     TierSegment,
@@ -91,30 +88,22 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
 
     def step(self, state: Retained, event: Stamped) -> Emissions:
         body: Any = event.body
-        kind, log = type(body), state.log(event.node)
+        kind = type(body)
+        state.follow(event, state.timestamps.of(body, event.wall) if kind is LogAppend else UNKNOWN_MS)
         if kind is LogAppend:
-            log.append(body, state.timestamps.of(body, event.wall))
             return NOTHING
-        if kind is LogRoll:
-            log.roll(body.base)
-        elif kind is LogHw:
-            log.high_watermark = body.new
-        elif kind is LogTrunc:
-            log.cut(body.to)
+        if kind is LogTrunc:
             self._void(state, event.node)
-        elif kind is PartAssume:
-            log.role, log.high_watermark = True, body.high_watermark
         elif kind is TierSegment:
             if body.phase == "known" and body.state == FINISHED:
                 state.copied[event.node] = max(body.end + 1, state.copied.get(event.node, 0))
-        else:
+        elif kind is LogStart or kind is LogLocalStart:
             self._begins(state, event, body)
         return self._look(state, event)
 
     def _begins(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> None:
         """What had to go has gone, by retention or because it was asked for."""
         log = state.log(event.node)
-        log.begin(body)
         for kind in (BYTES, AGE):
             self.gone(state, event, f"{event.node}/{kind}", log.local)
         if body.reason not in ("retention-bytes", "retention-ms"):

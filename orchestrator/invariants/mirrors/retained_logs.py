@@ -53,6 +53,23 @@ class RetainedLogs(WindowState):
             found = self.logs[node] = OwnLog()
         return found
 
+    def follow(self, event: Stamped, newest_ms: int) -> None:
+        """What a broker does to its log. ``newest_ms``: the newest timestamp of a batch that it appends."""
+        body: Any = event.body
+        kind, log = type(body), self.log(event.node)
+        if kind is LogAppend:
+            log.append(body, newest_ms)
+        elif kind is LogRoll:
+            log.roll(body.base)
+        elif kind is LogHw:
+            log.high_watermark = body.new
+        elif kind is LogTrunc:
+            log.cut(body.to)
+        elif kind is PartAssume:
+            log.role, log.high_watermark = True, body.high_watermark
+        elif kind is not TierSegment:
+            log.begin(body)
+
     def limits_at(self, node: str) -> Limits:
         """Those of a broker."""
         return known_limits(self.limits, self.profile, self.key, node)

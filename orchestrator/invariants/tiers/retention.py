@@ -8,8 +8,8 @@ from actors.node.spec import is_recreated
 from actors.trace.events import (
     LogAppend,
     LogHw,
-    LogRoll,
-    LogTrunc,
+    LogLocalStart,
+    LogStart,
     NodeDown,
     NodeUp,
     PartAssume,
@@ -89,29 +89,20 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     def step(self, state: Kept, event: Stamped) -> Emissions:
         body: Any = event.body
         kind, log = type(body), state.log(event.node)
+        state.follow(event, -1)
         if kind is LogAppend:
-            log.append(body, -1)
             return NOTHING
-        if kind is LogRoll:
-            log.roll(body.base)
-        elif kind is LogHw:
-            log.high_watermark = body.new
-        elif kind is LogTrunc:
-            log.cut(body.to)
-        elif kind is PartAssume:
+        if kind is PartAssume:
             self._assumed(state, event, body)
         elif kind is TierSegment:
             self._tiered(state, event, body)
-        else:
-            log.begin(body)
+        elif kind is LogStart or kind is LogLocalStart:
             state.looks = state.looks or (event.node == state.leader and body.reason == "remote")
             for name in (LOG_BYTES, LOG_AGE) if event.node == state.leader else ():
                 self.gone(state, event, name, log.start)
         return self._look(state, event) if event.node == state.leader else NOTHING
 
     def _assumed(self, state: Kept, event: Stamped, body: PartAssume) -> None:
-        log = state.log(event.node)
-        log.role, log.high_watermark = True, body.high_watermark
         if body.leader_epoch > state.leader_epoch or (
             body.role == "leader" and body.leader_epoch == state.leader_epoch
         ):

@@ -201,13 +201,13 @@ def test_a_loss_that_was_made_good_is_not_called_lost() -> None:
     assert f"lost: {lost}; missing from 7.010 s to 10.021 s: {missing}" in one_line(verdict)
     began = f"from now on: 318 records {told}; broker-3 leads orders-0 without them"
     assert breaks_of(verdict) == [
-        Break(7_010_120, f"MISSING {began}", keys=("orders-0",)),
+        Break(7_010_120, f"MISSING {began}", keys=("orders-0",), loss=True),
         Break(10_021_490, f"BACK: 300 records of these; {how}"),
     ]
     gone = msgspec.structs.replace(excuse, regained=0, regained_us=None, regained_how="")
     promise = msgspec.structs.replace(promise, excuses=[gone])
     assert breaks_of(msgspec.structs.replace(verdict, invariants=[promise])) == [
-        Break(7_010_120, f"LOST {began}", keys=("orders-0",))
+        Break(7_010_120, f"LOST {began}", keys=("orders-0",), loss=True)
     ]
 
 
@@ -233,11 +233,13 @@ def test_each_election_tells_what_it_lost() -> None:
             3_135_000,
             f"LOST from now on: 35 records {told}; broker-1 leads without 18 of orders-0 and 17 of orders-1",
             keys=("orders-0", "orders-1"),
+            loss=True,
         ),
         Break(
             10_583_000,
             f"LOST from now on: 168 records {told}; broker-3 leads orders-0 without them",
             keys=("orders-0",),
+            loss=True,
         ),
     ]
 

@@ -199,7 +199,8 @@ def test_the_way_to_a_loss_stays_in_a_long_story() -> None:
         trace.change(1, 0, [1, 2] if number % 2 else [1, 2, 3], "alter-isr", number)
     broken = Break(1_500_000, "P5 excused: x", keys=(TP,))
     told = [
-        moment.at_us for moment in trace.chronicle.told([broken, Break(55_500_000, "LOST from now on: x", keys=(TP,))])
+        moment.at_us
+        for moment in trace.chronicle.told([broken, Break(55_500_000, "LOST from now on: x", keys=(TP,), loss=True)])
     ]
     assert {2_000_000, 55_000_000, 56_000_000} <= set(told) and 30_000_000 not in told
 

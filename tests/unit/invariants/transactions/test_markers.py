@@ -255,16 +255,22 @@ def test_a_marker_that_an_unclean_election_gave_up() -> None:
     assert (result.violated, result.excused) == (0, {"unclean-election": 1})
 
 
-@pytest.mark.parametrize("marker", ["", "abort"])
-def test_an_unclean_election_excuses_no_marker_that_was_never_there(marker: Literal["", "abort"]) -> None:
-    """Shows that an unclean election before the transaction does not excuse that a coordinator counts a marker which
-    no leader appended; nor does one of the other kind."""
+def _elected_uncleanly_before() -> TransactionTrace:
+    """Broker-2 is elected uncleanly in leader epoch 1, and then a transaction begins."""
     trace = TransactionTrace()
     trace.lead(1)
     trace.append("broker-1", "lost")
     trace.high_watermark("broker-1", 1)
     _leads(trace, 2, 1)
     trace.begins()
+    return trace
+
+
+@pytest.mark.parametrize("marker", ["", "abort"])
+def test_an_unclean_election_excuses_no_marker_that_was_never_there(marker: Literal["", "abort"]) -> None:
+    """Shows that an unclean election before the transaction does not excuse that a coordinator counts a marker which
+    no leader appended; nor does one of the other kind."""
+    trace = _elected_uncleanly_before()
     trace.write("a", broker=2, led=1)
     trace.decides(marker != "abort")
     if marker:
@@ -276,12 +282,7 @@ def test_an_unclean_election_excuses_no_marker_that_was_never_there(marker: Lite
 
 def test_an_unclean_election_excuses_no_marker_of_a_later_leader() -> None:
     """Shows that a marker which was appended after an unclean election is not excused by it."""
-    trace = TransactionTrace()
-    trace.lead(1)
-    trace.append("broker-1", "lost")
-    trace.high_watermark("broker-1", 1)
-    _leads(trace, 2, 1)
-    trace.begins()
+    trace = _elected_uncleanly_before()
     trace.decides(True)
     trace.ends("commit", broker=2, led=1)
     trace.counted(True)  # before it is committed
