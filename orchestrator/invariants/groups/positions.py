@@ -12,8 +12,7 @@ from actors.trace.events import CommitInvoke, ConsOwn, ConsPos, GrpCommit, PollR
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
-from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
+from orchestrator.invariants.mirrors.loss import LOSS, taint_of_told
 
 
 class Delivered(msgspec.Struct):
@@ -27,12 +26,10 @@ class Delivered(msgspec.Struct):
 
 
 class Deliveries(State):
-    """Of one partition, by consumer. committed_alone: consumers that read committed records. budget: what disks may
-    lose."""
+    """Of one partition, by consumer. committed_alone: consumers that read committed records."""
 
     consumers: dict[str, Delivered] = {}
     committed_alone: set[str] = set()
-    budget: LossBudget = LossBudget()
 
 
 class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
@@ -62,7 +59,7 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     )
 
     def initial(self, key: str, profile: Profile) -> Deliveries:
-        return Deliveries(key, committed_alone=committed_alone(profile), budget=loss_budget(profile, key))
+        return Deliveries(key, committed_alone=committed_alone(profile))
 
     def step(self, state: Deliveries, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
@@ -108,18 +105,12 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
         if offset <= mirror.transactions.hidden_until(max(known.end, mirror.transactions.forgotten), isolation):
             return NOTHING
         sentence += f"but it has read only up to {known.end:,}"
-        if mirror.transactions.any and (rule := way_of_loss(mirror, offset - 1, state.budget, 0)):
-            return self.excused(rule, state.key, sentence, known.by, event)
+        if mirror.transactions.any and (taint := taint_of_told(mirror, offset)):
+            return self.excused(taint.rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
 
 
-class CommittedExists(State):
-    """budget: what disks may lose."""
-
-    budget: LossBudget = LossBudget()
-
-
-class CommittedPositionsExist(LogInvariant[CommittedExists]):
+class CommittedPositionsExist(LogInvariant[State]):
     """A consumer that begins at a position beyond the log is out of range: it begins again, or at the end, as
     auto.offset.reset says, and records are read twice or never.
 
@@ -141,10 +132,10 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
         "the partition after the commit: P4 judges that no committed record is lost",
     )
 
-    def initial(self, key: str, profile: Profile) -> CommittedExists:
-        return CommittedExists(key, budget=loss_budget(profile, key))
+    def initial(self, key: str, profile: Profile) -> State:
+        return State(key)
 
-    def step(self, state: CommittedExists, event: Stamped, mirror: LogMirror) -> Emissions:
+    def step(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is GrpCommit
         if mirror.removed or body.tp != state.key or body.error or body.offset < 0:
@@ -156,6 +147,6 @@ class CommittedPositionsExist(LogInvariant[CommittedExists]):
             f"{event.node} accepted the commit of {body.offset:,} for {state.key} by {body.member or 'no member'} in "
             f"group {body.group}, but no leader had a high watermark above {mirror.committed.end:,}"
         )
-        if rule := way_of_loss(mirror, body.offset - 1, state.budget, 0):
-            return self.excused(rule, state.key, sentence, event)
+        if taint := taint_of_told(mirror, body.offset):
+            return self.excused(taint.rule, state.key, sentence, taint.by, event)
         return self.violated(state.key, sentence, event)

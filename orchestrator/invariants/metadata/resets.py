@@ -18,6 +18,7 @@ from actors.trace.events import (
     ErrorSeen,
     GrpCommit,
     PartChange,
+    PollReturn,
     Stamped,
     TierSegment,
     TraceEvent,
@@ -54,13 +55,15 @@ class Committed(msgspec.Struct, frozen=True):
 class Resets(State):
     """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. placed:
     of a topic that came after another one of its name, consumers that have had a position in it. refused: consumer ->
-    what it was told last of a position out of range. profile: says which versions consumers speak."""
+    what it was told last of a position out of range. epochs: consumer -> leader epoch of its position, -1 it has none.
+    profile: says which versions consumers speak."""
 
     placed: list[str] = []
     refused: dict[str, OutOfRange] = {}
     nothing: list[str] = []
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
+    epochs: dict[str, int] = {}
     holes: Holes = msgspec.field(default_factory=Holes)
     budget: LossBudget = LossBudget()
     profile: Profile = Profile()
@@ -83,7 +86,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
         "a consumer with a position begins where auto.offset.reset says, or a consumer whose group has a position "
         "begins anywhere"
     )
-    types = (ConsPos, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit, TierSegment)
+    types = (ConsPos, PollReturn, ConsOwn, CommitReturn, CommittedReturn, ErrorSeen, GrpCommit, TierSegment)
     exemptions = {
         "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
         "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
@@ -116,8 +119,13 @@ class NoSpuriousReset(LogInvariant[Resets]):
             placed = not is_recreated(state.key) or event.node in state.placed
             if not placed:
                 state.placed.append(event.node)
-            return self._moved(state, event, body, mirror) if placed and not mirror.removed else NOTHING
-        if kind is ConsOwn:
+            found = self._moved(state, event, body, mirror) if placed and not mirror.removed else NOTHING
+            state.epochs[event.node] = body.epoch
+            return found
+        if kind is PollReturn:
+            if body.outcome == "ok" and body.records:
+                state.epochs[event.node] = max(body.leader_epoch, body.records[-1].leader_epoch)
+        elif kind is ConsOwn:
             state.groups.pop(event.node, None)
             if state.key in body.owned:
                 state.groups[event.node] = body.group
@@ -165,7 +173,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
             rule = way_of_loss(mirror, position - 1, state.budget, 0)
             return self.excused(rule, state.key, sentence, event) if rule else NOTHING  # nobody has it
         sentence += f" is committed up to {mirror.committed.end:,}"
-        if rule := _rule_of_loss(mirror, position, state.budget):
+        if rule := _rule_of_loss(mirror, position, state.epochs.get(event.node, -1), state.budget):
             return self.excused(rule, state.key, sentence, event)
         told = state.refused.pop(event.node, None)
         if told is not None and position < told.start:
@@ -184,8 +192,9 @@ def _knows_no_epochs(profile: Profile, node: str) -> bool:
     return any(profile.is_older(api, since, node) for api, since in EPOCHS_SINCE.items())
 
 
-def _rule_of_loss(mirror: LogMirror, position: int, budget: LossBudget) -> str:
-    """The rule by which what was below a position may be gone, or have been gone in between; "" if there is none."""
-    if taint := mirror.taint_below(max(position, 1)):
+def _rule_of_loss(mirror: LogMirror, position: int, epoch: int, budget: LossBudget) -> str:
+    """The rule by which what was below a position may be gone, or have been gone in between, since a consumer came to
+    it in a leader epoch; "" if there is none."""
+    if taint := mirror.taint_below(max(position, 1), epoch):
         return taint.rule
     return "loss-budget" if position and mirror.loss_excuses(position - 1, budget) else ""

@@ -50,6 +50,7 @@ from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, B
 from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
 from orchestrator.invariants.mirrors.replica import Replica
+from orchestrator.invariants.mirrors.told_watermarks import ToldWatermarks
 from orchestrator.invariants.mirrors.transactions_of_log import Span, TransactionsOfLog
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
@@ -152,6 +153,7 @@ class LogMirror(msgspec.Struct):
     removed_in: int = -1
     controller: NewestController = msgspec.field(default_factory=NewestController)
     unclean: dict[int, UncleanElection] = {}
+    told: ToldWatermarks = msgspec.field(default_factory=ToldWatermarks)
     recovering: str = ""
     """Who was elected uncleanly, as long as it has not told the newest controller that its log is in order."""
     giving_up: str = ""
@@ -532,6 +534,7 @@ class LogMirror(msgspec.Struct):
         if body.role != "leader":
             return
         log, new, ph = replica.log, body.new, self.ph_of(event, body)
+        self.told.take(body.leader_epoch, new)
         for taint in self.taints:
             if taint.epoch > body.leader_epoch and new > (kept := self._kept(body.leader_epoch, taint)):
                 new, ph = kept, log.ph_at(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from actors.trace.events import PollReturn, SendReturn, Stamped
-from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.log_mirror import LogMirror, Taint
 from orchestrator.invariants.mirrors.loss_budget import LossBudget
 
 UNCLEAN = "An unclean election in between gave up the records that the new leader lacked."
@@ -43,6 +43,20 @@ def given_up(mirror: LogMirror, one: int, other: int, offset: int) -> str:
     newer = max(one, other) if one >= 0 and other >= 0 else max(mirror.lineages, default=-1)
     taint = mirror.taint_between(min(one, other), newer, offset + 1)
     return "" if taint is None else taint.rule
+
+
+def taint_of_told(mirror: LogMirror, end: int) -> Taint | None:
+    """The election that gave up something below ``end``, up to where an older leader had its high watermark."""
+    return next((each for each in mirror.taints if each.start < end and mirror.told.reached(end, each.epoch)), None)
+
+
+def taint_of_log(mirror: LogMirror, node: str, end: int) -> Taint | None:
+    """The election that gave up what a replica's log has below ``end`` where it parts from what was committed."""
+    shared = mirror.highest_committed_of(node)
+    batch = mirror.replica(node).log.batch_at(shared)
+    if batch is None or batch.base > shared:
+        return mirror.taint_below(end)  # forgotten
+    return mirror.taint_below(shared + 1, batch.epoch) if shared < end else None
 
 
 def way_of_loss(mirror: LogMirror, offset: int, budget: LossBudget, one: int, other: int = -1) -> str:

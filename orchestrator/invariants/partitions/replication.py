@@ -27,7 +27,7 @@ from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, Taint
 from orchestrator.invariants.mirrors.log_prefix import NO_BOUNDARY
-from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, taint_of_log
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
 
@@ -311,7 +311,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with high watermark {end:,}, but up "
             f"to there its log is not the committed one (leaders committed up to {mirror.committed.end:,})"
         )
-        taint = mirror.taint_below(end)
+        taint = taint_of_log(mirror, event.node, end)
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)
@@ -385,7 +385,9 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         )
         # Its leader does not know of the election; or it has cut its log and keeps a part of what it said before, as it
         # gets to where the logs part by several cuts.
-        taint = mirror.taint_below(body.new, since=-1 if lowered else body.leader_epoch)
+        taint = mirror.taint_below(body.new, body.leader_epoch)
+        if taint is None and lowered:
+            taint = taint_of_log(mirror, event.node, body.new)
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
         return self.violated(state.key, sentence, event)

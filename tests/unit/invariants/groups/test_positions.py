@@ -133,3 +133,33 @@ def test_what_an_unclean_election_took_is_excused() -> None:
         trace.decides(offset)
         assert trace.result("O6").excused == excused
         assert trace.result("O6").violated == 0
+        trace.decides(3, 1)
+        assert trace.result("O6").violated == 1
+
+
+def given_up() -> TransactionsOfGroup:
+    """Consumer-1 has read the record at 0, whose transaction was committed at 1; then broker-2, which has neither, is
+    elected outside the ISR, and has another transaction there."""
+    trace = TransactionsOfGroup()
+    trace.lead(1)
+    trace.begins()
+    trace.write("a")
+    trace.decides(True)
+    trace.ends("commit")
+    trace.high_watermark("broker-1", 2)
+    trace.moved(ONE, 0, "committed")
+    trace.polled(ONE, (0, "a"))
+    trace.lead(2, 1, isr=(2,), cause="unclean")
+    trace.write("b", broker=2, led=1)
+    trace.high_watermark("broker-2", 1, epoch=1)
+    return trace
+
+
+@pytest.mark.parametrize(("offset", "status"), [(2, "excused"), (3, "violated")])
+def test_a_marker_that_was_given_up_is_committed(offset: int, status: str) -> None:
+    """Shows that a consumer may have passed a marker which an unclean election gave up later, and nothing beyond what
+    any leader had committed before."""
+    trace = given_up()
+    trace.commits(offset)
+    result = trace.result("O3")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from actors.trace.events import (
     NO_ENTRY,
     CommittedReturn,
@@ -58,6 +60,22 @@ def test_a_reset_for_what_was_lost_is_excused() -> None:
         trace.moved("consumer-1", 0, "reset", position)
         assert trace.result("M4").excused == excused
         assert trace.result("M4").violated == (not excused)
+
+
+@pytest.mark.parametrize(("epoch", "violated"), [(0, 0), (1, 1)])
+def test_an_unclean_election_excuses_no_later_position(epoch: int, violated: int) -> None:
+    """Shows that M4 judges a position at which a consumer came by records of the unclean leader, and none that it has
+    from the leader before."""
+    trace = TraceBuilder()
+    written(trace, "a", high_watermark=1)
+    trace.lead(2, 1, isr=[2], cause="unclean")
+    trace.append("broker-2", "b", epoch=1)
+    trace.high_watermark("broker-2", 2, epoch=1)
+    trace.moved("consumer-1", 0, "assign")
+    trace.polled("consumer-1", (1, "b"), broker=2, epoch=epoch, batch_epoch=epoch)
+    trace.moved("consumer-1", 0, "reset", 2)
+    result = trace.result("M4")
+    assert (result.violated, sum(result.excused.values())) == (violated, 1 - violated)
 
 
 def test_an_old_consumer_asks_a_former_leader() -> None:

@@ -218,6 +218,40 @@ def test_an_unclean_election_excuses_a_stale_follower() -> None:
     assert trace.result("P10").violated == 1  # in the epoch of the unclean leader there is nothing to be late for
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_high_watermark_with_which_a_replica_begins(late: bool) -> None:
+    """Shows that a replica may take the partition up with a high watermark over what an unclean election gave up, and
+    has not cut so far; what came to its log after the election is not excused."""
+    trace = committed("a", "b", followers=(2,))
+    trace.high_watermark("broker-2", 2, role="follower")
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    if late:
+        trace.truncate("broker-2", 0)
+        trace.high_watermark("broker-2", 0, 1, role="follower")
+        trace.append("broker-2", "x", "y", epoch=1, role="follower")
+    else:
+        trace.assume(2, 1, high_watermark=2, leader=3)
+    trace.lead(1, 2)
+    trace.assume(2, 2, high_watermark=2, leader=1)
+    result = trace.result("P10")
+    assert (result.violated, result.excused) == ((1, {}) if late else (0, {"unclean-election": 2}))
+
+
+def test_a_later_cut_is_not_excused_by_an_unclean_election() -> None:
+    """Shows that a follower which cuts records of a later epoch, and keeps a high watermark that nobody committed in
+    them, violates P10 also after an unclean election."""
+    trace = committed("a", followers=(2,))
+    trace.lead(3, 1, cause="unclean", isr=(3,))
+    trace.truncate("broker-2", 0)
+    trace.append("broker-2", "x", epoch=1, role="follower")
+    trace.append("broker-2", "y", epoch=1, role="follower")
+    trace.high_watermark("broker-2", 2, 1, role="follower")
+    trace.truncate("broker-2", 1)
+    trace.high_watermark("broker-2", 1, 1, role="follower")
+    result = trace.result("P10")
+    assert (result.violated, result.excused) == (2, {})
+
+
 def test_a_follower_cuts_what_an_unclean_election_gave_up_in_several_steps() -> None:
     """Shows that a high watermark that goes down with a cut, to what nobody has committed in the unclean leader's log,
     is excused; another one below such an election, and one without any, are not."""
