@@ -23,7 +23,7 @@ from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant, PartitionState, beta
-from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, Taken
 from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
 from orchestrator.invariants.transactions.progress import TIMEOUT
 
@@ -36,9 +36,9 @@ STABLE = "stable"
 class Unstable(PartitionState):
     """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know. epoch:
     the newest leader epoch; high_watermark: of its leader; transactions: of its log, which ends at log_end. brokers:
-    those that have been heard of. lossy: by which rule a log of the partition has lost its end, "" none. clocks: that
-    may have said when a transaction began. mended: whoever is elected uncleanly leaves no transaction
-    open (``kafka-7408``)."""
+    those that have been heard of. begun: first offset of a transaction -> when, and in which leader epoch, it was
+    appended. taken: from logs of the partition. clocks: that may have said when a transaction began. mended: whoever is
+    elected uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
@@ -47,15 +47,21 @@ class Unstable(PartitionState):
     transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
     log_end: int = 0
     brokers: set[str] = set()
-    lossy: str = ""
+    begun: dict[int, tuple[int, int]] = {}
+    taken: Taken = msgspec.field(default_factory=Taken)
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
-    def append(self, body: LogAppend) -> None:
+    def append(self, body: LogAppend, at_us: int) -> None:
         """A leader appended; what an earlier one had there is gone."""
         if body.base < self.log_end:
             self.transactions.cut(body.base)
         self.log_end = body.last + 1
+        if body.transactional and not body.marker and body.producer_id not in self.transactions.open:
+            self.begun.pop(body.base, None)
+            self.begun[body.base] = (at_us, body.leader_epoch)
+            if len(self.begun) > ENDED_REMEMBERED:
+                del self.begun[next(iter(self.begun))]
         if body.transactional or body.control:
             self.transactions.append(body.base, body.last + 1, transactional(body), body.control)
             if len(self.transactions.ended) > 2 * ENDED_REMEMBERED:
@@ -67,6 +73,15 @@ class Unstable(PartitionState):
         self.transactions.cut(self.log_end)
         if STABLE in self.due and self.due[STABLE].target > self.log_end:
             del self.due[STABLE]
+
+    def rule_of_loss(self, first: int) -> str:
+        """The rule by which the end of the transaction that begins at an offset may have been lost, "" there is none:
+        of what was appended since, nothing was."""
+        at_us, epoch = self.begun.get(first, (-1, -1))
+        rule = self.taken.rule(at_us, epoch)
+        if rule == "unclean-election" and self.mended:
+            return Taken(lost_us=self.taken.lost_us).rule(at_us, epoch)
+        return rule
 
 
 class StableOffsetsAdvance(PartitionInvariant[Unstable]):
@@ -111,8 +126,8 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
     def hear(self, state: Unstable, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeDown:
-            if state.key in body.lost and not state.lossy:
-                state.lossy = "loss-budget"
+            if state.key in body.lost:
+                state.taken.lost_us = event.wall
             return NOTHING
         if type(body) is ClockSet:
             state.clocks.take(event, body)
@@ -126,7 +141,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
             state.take(event, body)
             state.brokers.update(f"broker-{replica}" for replica in body.replicas)
             if body.cause == "unclean":
-                state.lossy = "unclean-election"
+                state.taken.unclean_epoch = max(state.taken.unclean_epoch, body.leader_epoch)
             return NOTHING
         if kind is TxnState:
             if body.timeout_ms > 0:
@@ -146,7 +161,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         elif body.role != "leader" or body.leader_epoch < state.epoch:
             return NOTHING
         elif kind is LogAppend:
-            state.append(body)
+            state.append(body, event.wall)
         else:
             state.high_watermark, state.epoch = body.new, body.leader_epoch
         return self._compare(state, event)
@@ -185,6 +200,6 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         for span in state.transactions.open.values():
             if span.first == stable:
                 sentence += f"; producer id {span.producer_id} has a transaction open from there on"
-        if state.lossy and not (state.mended and state.lossy == "unclean-election"):
-            return self.excused(state.lossy, state.key, sentence, obligation.by, state.window)
+        if rule := state.rule_of_loss(stable):
+            return self.excused(rule, state.key, sentence, obligation.by, state.window)
         return self.violated(state.key, sentence, obligation.by, state.window)

@@ -23,28 +23,49 @@ from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
-from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, Taken
 from orchestrator.invariants.transactions.decided import DECISIONS
 
 TIMEOUT = "transaction.timeout.ms"
 COMPLETE = "complete"
 """The obligation of what is decided; others have the names of partitions."""
-STATE_TOPIC = "__transaction_state-"
 LAST_EPOCH = 0x7FFF
 
 
 class Undecided(WindowState):
     """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
-    brokers: those that have been heard of; lossy: partition -> rule by which a log of it has lost its end. clocks: that
+    brokers: those that have been heard of; taken: from the logs of partitions. home: partition of the transaction log
+    that has it. known: obligation -> when, and in which leader epoch, the log that has its reason had it: that of
+    a decision under the newest coordinator. clocks: that
     may have said when the transaction began. mended: whoever is elected uncleanly leaves no transaction
     open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
     brokers: set[str] = set()
-    lossy: dict[str, str] = {}
+    taken: dict[str, Taken] = {}
+    home: str = ""
+    known: dict[str, tuple[int, int]] = {}
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
+
+    def of(self, tp: str) -> Taken:
+        """What was taken from a partition's logs."""
+        found = self.taken.get(tp)
+        if found is None:
+            found = self.taken[tp] = Taken()
+        return found
+
+    def rule_of_loss(self, name: str) -> str:
+        """The rule by which an obligation is one no more, "" none: the log that has its reason lost it since."""
+        taken = self.taken.get(self.home if name == COMPLETE else name)
+        if taken is None:
+            return ""
+        at_us, epoch = self.known[name]
+        rule = taken.rule(at_us, epoch)
+        if rule == "unclean-election" and self.mended and name != COMPLETE:
+            return Taken(lost_us=taken.lost_us).rule(at_us, epoch)
+        return rule
 
 
 class TransactionsEnd(WindowInvariant[Undecided]):
@@ -90,10 +111,11 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         if kind is PartChange:
             state.brokers.update(f"broker-{replica}" for replica in body.replicas)
             if body.cause == "unclean":
-                state.lossy[body.tp] = "unclean-election"
+                taken = state.of(body.tp)
+                taken.unclean_epoch = max(taken.unclean_epoch, body.leader_epoch)
         elif kind is NodeDown:
             for tp in body.lost:
-                state.lossy.setdefault(tp, "loss-budget")
+                state.of(tp).lost_us = event.wall
         elif kind is PartRemove:
             self.void(state, body.tp)
         elif kind is ClockSet:
@@ -120,19 +142,27 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         elif body.role == "leader":
             state.brokers.add(event.node)
             if not body.marker:
-                self.oblige(state, body.tp, event)
+                self._due(state, body.tp, event, body.leader_epoch)
             elif state.brokers <= state.core:
                 self.kept(state, body.tp)
             else:
                 self.void(state, body.tp)
         return self.arm(state)
 
+    def _due(self, state: Undecided, name: str, event: Stamped, epoch: int) -> None:
+        if name not in state.due or (name == COMPLETE and epoch > state.known[name][1]):
+            state.known[name] = (event.wall, epoch)
+        self.oblige(state, name, event)
+
     def _moved(self, state: Undecided, event: Stamped, to_state: str, producer_epoch: int) -> None:
         """What is decided has to be completed, too: until then its producer begins no other transaction. With the last
         epoch that is told of another producer id."""
+        body = event.body
+        assert isinstance(body, TxnState | TxnLoad)
+        state.home = body.tp
         if to_state in DECISIONS:
             if producer_epoch < LAST_EPOCH - 1:
-                self.oblige(state, COMPLETE, event)
+                self._due(state, COMPLETE, event, body.coordinator_epoch)
         elif state.brokers <= state.core:
             self.kept(state, COMPLETE)
         else:
@@ -154,16 +184,14 @@ class TransactionsEnd(WindowInvariant[Undecided]):
             return NOTHING
         if name == COMPLETE:
             sentence = f"the decided transaction of producer id {state.key} was not completed {self._within(state)}"
-            rule = next((rule for tp, rule in state.lossy.items() if tp.startswith(STATE_TOPIC)), "")
-            if rule:
+            if rule := state.rule_of_loss(name):
                 return self.excused(rule, state.key, sentence, obligation.by, state.window)
             return self.violated(state.key, sentence, obligation.by, state.window)
         sentence = (
             f"the open transaction of producer id {state.key} in {name} did not end {self._within(state)} (and after "
             f"its timeout of {state.timeout_us / 1_000_000:g} s)"
         )
-        rule = state.lossy.get(name, "")
-        if rule and not (state.mended and rule == "unclean-election"):
+        if rule := state.rule_of_loss(name):
             return self.excused(rule, state.key, sentence, obligation.by, state.window)
         return self.violated(state.key, sentence, obligation.by, state.window)
 

@@ -146,3 +146,22 @@ def test_a_disk_that_lost_the_end(lost: dict[str, int], status: str) -> None:
     run.emit("broker-3", NodeDown("lossy", lost=lost))
     run.passes(1)
     assert run.result("L10").status == status
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_what_was_lost_before_the_transaction(unclean: bool) -> None:
+    """Shows that neither an unclean election nor a loss excuses a transaction that begins after it."""
+    run = Waiting()
+    run.commits()
+    if unclean:
+        run.change(1, 1, isr=[1], cause="unclean")
+        run.assume(1, 1, high_watermark=3)
+    else:
+        run.emit("broker-3", NodeDown("lossy", lost={TP: 0}))
+    run.state("CompleteCommit", "Ongoing", 4)
+    run.write("c", epoch=4, led=int(unclean))
+    run.write("d", epoch=4, led=int(unclean))
+    run.high_watermark("broker-1", run.log_end(1), epoch=int(unclean))
+    run.passes(1.5)
+    result = run.result("L10")
+    assert (result.violated, result.excused) == (1, {})

@@ -229,6 +229,46 @@ def test_what_excuses_a_transaction_that_stays_open() -> None:
     assert (result.violated, result.excused) == (0, {"unclean-election": 1})
 
 
+@pytest.mark.parametrize("unclean", [False, True])
+def test_what_was_lost_before_a_transaction_does_not_excuse_it(unclean: bool) -> None:
+    """Shows that a transaction which begins after its partition lost something has to end, and what is decided has to
+    be completed, whatever its own and other coordinators lost before."""
+    for decided in (False, True):
+        trace = TransactionTrace()
+        for tp in ("orders-0", STATE, "__transaction_state-7"):
+            if unclean:
+                trace.change(1, 1, isr=(1,), cause="unclean", tp=tp)
+            else:
+                trace.emit("broker-3", NodeDown("lossy", lost={tp: 0}))
+        trace.window("open", *BROKERS)
+        trace.begins(coordinator_epoch=1)
+        trace.write("a", led=1)
+        if decided:
+            trace.decides(True, coordinator_epoch=1)
+            trace.ends("commit", led=1)
+        later(trace, 600)
+        result = trace.result("T9")
+        assert (result.violated, result.excused) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("tp", "read", "status"),
+    [(STATE, "", "excused"), (STATE, "again", "violated"), ("__transaction_state-7", "", "violated")],
+)
+def test_a_decision_that_its_coordinator_lost(tp: str, read: str, status: str) -> None:
+    """Shows that T9 excuses a decision where an unclean election in its own partition of the transaction log came after
+    it, and the next coordinator did not read it."""
+    trace = opened()
+    trace.decides(True)
+    trace.ends("commit")
+    trace.change(2, 1, isr=(2,), cause="unclean", tp=tp)
+    if read:
+        trace.loads("PrepareCommit", 4, 2)
+    later(trace, 600)
+    result = trace.result("T9")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
 def coordinates(trace: TransactionTrace, broker: int, epoch: int, unclean: bool) -> None:
     """A broker takes up the partition of the transaction log, perhaps elected outside the ISR."""
     cause = "unclean" if unclean else "elect"
