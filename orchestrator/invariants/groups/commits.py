@@ -67,7 +67,8 @@ EVERY_WAY = [Carried(first, second) for first in (False, True) for second in (Fa
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """A commit that a coordinator appended. carried: what of an entry the request had room for. who: the client
     whose request it was, "" unknown; asked: the client's last
-    event then, its incarnation and number. removals: of topics of this name, that the coordinator had heard of."""
+    event then, its incarnation and number. removals: of topics of this name, that the coordinator had heard of.
+    losses: how often disks had lost something of the offsets partition."""
 
     offsets_tp: str
     coordinator_epoch: int
@@ -80,6 +81,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     asked: tuple[int, int]
     by: Witness
     removals: int = 0
+    losses: int = 0
 
     def after(self, other: Commit) -> bool:
         """Whether it is later in the log."""
@@ -206,16 +208,15 @@ def _epochs(entry: Entry) -> str:
     return f" (leader epoch {leader_epoch}, metadata epoch {metadata_epoch})"
 
 
-def commit_of(event: Stamped, body: GrpCommit, removals: int = 0) -> Commit:
+def commit_of(event: Stamped, body: GrpCommit, removals: int = 0, losses: int = 0) -> Commit:
     """What is remembered of one."""
     who, _, rest = event.cause.partition("/")
     incarnation, seq = map(int, rest.split("/")) if rest else (0, 0)
     entry = [body.offset, body.leader_epoch, body.metadata_epoch]
     carried = Carried.by("TxnOffsetCommit" if body.producer_id >= 0 else "OffsetCommit", body.version)
     place = (body.offsets_tp, body.coordinator_epoch, body.log_offset)
-    return Commit(
-        *place, body.member, body.generation, entry, carried, who, (incarnation, seq), witness(event), removals
-    )
+    asked, by = (incarnation, seq), witness(event)
+    return Commit(*place, body.member, body.generation, entry, carried, who, asked, by, removals, losses)
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
@@ -258,7 +259,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         return (NodeDown, PartChange, PartRemove, MetaImage)
 
     def initial(self, key: str, profile: Profile) -> Registers:
-        return Registers(key, epsilon_us=profile.epsilon_us)
+        return Registers(key, losses=OffsetsLosses(profile), epsilon_us=profile.epsilon_us)
 
     def hear(self, state: Registers, event: Stamped) -> Emissions:
         state.losses.take(event)
@@ -278,7 +279,8 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         if kind is GrpCommit:
             if not body.error:
                 removals = state.removals(body.tp, state.images.get(event.node, 0))
-                state.register(body.tp).append(commit_of(event, body, removals))
+                losses = state.losses.count(body.offsets_tp)
+                state.register(body.tp).append(commit_of(event, body, removals, losses))
         elif kind is GrpFetch:
             known = state.answers.setdefault(event.node, {}).setdefault(event.incarnation, [])
             carried = Carried.by("OffsetFetch", body.version)
@@ -391,7 +393,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         answer = state.answer_to(event)
         if answer is not None and 0 <= answer.coordinator_epoch < commit.coordinator_epoch:
             return "zombie"
-        return state.losses.rule(commit.offsets_tp, commit.coordinator_epoch, commit.log_offset)
+        return state.losses.rule(commit.offsets_tp, commit.coordinator_epoch, commit.log_offset, commit.losses)
 
 
 class MetadataTime(msgspec.Struct):
@@ -463,7 +465,8 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
 
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
         spoken = ((node, own.get("versions", {}).get("OffsetCommit")) for node, own in profile.nodes.items())
-        return MetadataTimes(key, older=[node for node, range_ in spoken if range_ and range_[1] < EPOCH_SINCE])
+        older = [node for node, range_ in spoken if range_ and range_[1] < EPOCH_SINCE]
+        return MetadataTimes(key, older=older, losses=OffsetsLosses(profile))
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -496,7 +499,7 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
 
     def _decided(self, state: MetadataTimes, event: Stamped, body: GrpCommit) -> Emissions:
         times = state.of(body.tp)
-        commit = commit_of(event, body)
+        commit = commit_of(event, body, losses=state.losses.count(body.offsets_tp))
         epoch, refused = body.metadata_epoch, bool(body.error)
         stored = times.stored(body.coordinator_epoch)
         if not refused:
@@ -519,7 +522,7 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
         unsaid = commit.who in state.older or any(each[EPOCH] < 0 and each[0] == body.offset for each in asked)
         if epoch < 0 and (unsaid or not asked):
             return self.excused("no-epoch", state.key, sentence, stored.by, event)
-        rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset)
+        rule = state.losses.rule(body.offsets_tp, stored.coordinator_epoch, stored.log_offset, stored.losses)
         if rule and stored.coordinator_epoch < body.coordinator_epoch:
             return self.excused(rule, state.key, sentence, stored.by, event)
         return self.violated(state.key, sentence, stored.by, event)

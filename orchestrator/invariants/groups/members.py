@@ -19,12 +19,14 @@ REMEMBERED = 64
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """A state of a group, as a coordinator entered it. members: their ids, in order."""
+    """A state of a group, as a coordinator entered it. members: their ids, in order. losses: how often disks had lost
+    something of its log."""
 
     state: str
     number: int
     members: list[str]
     by: Witness
+    losses: int = 0
 
 
 class Generations(State):
@@ -315,7 +317,7 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
         return (NodeUp, NodeDown, PartChange)
 
     def initial(self, key: str, profile: Profile) -> Numbers:
-        return Numbers(key)
+        return Numbers(key, losses=OffsetsLosses(profile))
 
     def hear(self, state: Numbers, event: Stamped) -> Emissions:
         if type(event.body) is NodeUp:
@@ -330,7 +332,8 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
 
     def _coordinator(self, state: Numbers, event: Stamped, body: GrpGen) -> Emissions:
         epoch, number = body.coordinator_epoch, body.generation
-        entered = Generation(body.state, number, list(body.members), witness(event))
+        losses = state.losses.count(body.tp)
+        entered = Generation(body.state, number, list(body.members), witness(event), losses)
         last = state.reached.get(epoch)
         if body.state == "Dead":
             if last is not None and last.state == "Empty":
@@ -339,29 +342,30 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
             return NOTHING
         older = [(of, each) for of, each in state.committed.items() if of < epoch]
         newer = [(of, each) for of, each in state.reached.items() if of > epoch]
-        floor = max((each for _, each in older), key=_number, default=None)
+        floor_epoch, floor = max(older, key=lambda known: known[1].number, default=(-1, None))
         ceiling = min((each for _, each in newer), key=_number, default=None) if body.state == "Stable" else None
         state.tested += last is not None or floor is not None
         _remember(state.reached, epoch, entered)
         if body.state == "Stable":
             _remember(state.committed, epoch, entered)
-        since = -1
+        rule = ""
         # Who forms a generation raises the number; whoever moves within one keeps it.
         least = number - 1 if _is_formed(last, body) else number
         if last is not None and least < last.number:
             wrong, by = f"after generation {last.number}", last.by
-            since = epoch
         elif floor is not None and least < floor.number:
             wrong, by = f"although generation {floor.number} had been stable before", floor.by
+            rule = state.losses.rule(body.tp, floor_epoch, since=floor.losses)
         elif ceiling is not None and number > ceiling.number:
             wrong, by = f"although its next coordinator went on with generation {ceiling.number}", ceiling.by
+            rule = state.losses.rule(body.tp, epoch)
         else:
             return NOTHING
         sentence = (
             f"{event.node} moved group {state.key} to {body.state} in generation {number}, in leader epoch {epoch} of "
             f"{body.tp}, {wrong}"
         )
-        if since < 0 and (rule := state.losses.rule(body.tp)):
+        if rule:
             return self.excused(rule, state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
 

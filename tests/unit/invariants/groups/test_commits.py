@@ -212,6 +212,59 @@ def test_an_offsets_partition_lost_the_commit() -> None:
         assert trace.result("O1").excused == rules
 
 
+def isr_of_offsets(trace: GroupTrace, *isr: int) -> None:
+    """A controller changes that of the offsets partition."""
+    trace.change(isr[0], 0, isr=isr, cause="alter-isr", tp=OFFSETS)
+
+
+@pytest.mark.parametrize(
+    ("before", "lossy", "status"),
+    [
+        (True, (2, 3), "violated"),
+        (False, (2,), "violated"),
+        (False, (2, 2), "violated"),
+        (False, (2, 3), "excused"),
+    ],
+)
+def test_how_much_disks_may_lose_of_commits(before: bool, lossy: tuple[int, ...], status: str) -> None:
+    """Shows that with min.insync.replicas=2 the disks of two replicas must have lost the commit, after it was made."""
+    trace = GroupTrace(topics={"__consumer_offsets": {"config": {"min.insync.replicas": 2}}})
+    isr_of_offsets(trace, 1, 2, 3)
+    if not before:
+        trace.acks(10, 5)
+    for broker in lossy:
+        trace.down(f"broker-{broker}", "lossy", lost={OFFSETS: 0})
+    if before:
+        trace.acks(10, 5)
+    trace.is_told(trace.looks_up(), None)
+    result = trace.result("O1")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
+@pytest.mark.parametrize(
+    ("isrs", "elr", "status"),
+    [
+        ([(2,)], "0", "excused"),
+        ([(2,)], "1", "violated"),
+        ([(1, 2)], "0", "violated"),
+        ([(1, 3), (1, 2, 3), (2,)], "0", "violated"),
+    ],
+)
+def test_the_last_replica_that_lost_commits(isrs: list[tuple[int, ...]], elr: str, status: str) -> None:
+    """Shows that without eligible leader replicas it is enough that the last member of the ISR lost the commit, unless
+    that one has been out of the ISR and come back since."""
+    config = {"__consumer_offsets": {"config": {"min.insync.replicas": 2}}}
+    trace = GroupTrace(topics=config, features={"eligible.leader.replicas.version": elr})
+    isr_of_offsets(trace, 1, 2, 3)
+    trace.acks(10, 5)
+    trace.down("broker-2", "lossy", lost={OFFSETS: 0})
+    for isr in isrs:
+        isr_of_offsets(trace, *isr)
+    trace.is_told(trace.looks_up(), None)
+    result = trace.result("O1")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
 # ---- M5 ---------------------------------------------------------------------------------------------------------
 
 SEED = {"features": {"kip-232": "seed"}}

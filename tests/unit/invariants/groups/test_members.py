@@ -272,6 +272,22 @@ def test_an_offsets_partition_that_lost_something() -> None:
     assert trace.result("O5").violated == 1
 
 
+@pytest.mark.parametrize("unclean", [False, True])
+def test_what_the_offsets_partition_lost_before(unclean: bool) -> None:
+    """Shows that neither an unclean election nor a loss before a generation excuses that the next coordinator begins
+    below it."""
+    trace = GroupTrace()
+    if unclean:
+        trace.elected_uncleanly(1, 1)
+    else:
+        trace.down("broker-1", "lossy", lost={OFFSETS: 0})
+        trace.up("broker-1")
+    trace.gen("Stable", 2, epoch=1)
+    trace.gen("PreparingRebalance", 1, epoch=2, broker=2)
+    result = trace.result("O5")
+    assert (result.violated, result.excused) == (1, {})
+
+
 def test_a_static_member_that_is_late_keeps_what_it_has() -> None:
     """Shows that O4 excuses a static member that did not join again before the rebalance timed out, and nobody else."""
     for instance, reason, excused in (
