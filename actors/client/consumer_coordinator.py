@@ -214,7 +214,8 @@ class ConsumerCoordinator(msgspec.Struct):
             return False
         self.preparing, self.prepare_end_ms = "", -1
         if membership.generation.id < 0 or not membership.generation.member:
-            self._own(step, owner, [], "lost", lost=True)
+            if "keeps-what-is-lost" not in step.defects:
+                self._own(step, owner, [], "lost", lost=True)
         elif not self.cooperative and "joins-without-revoking" not in step.defects:
             self._own(step, owner, [], "revoke")
         self.assigned_counts, self.electing = None, None

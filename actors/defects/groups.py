@@ -96,6 +96,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         settings=EPOCHS,
     ),
     Defect(
+        "keeps-what-is-lost",
+        _MEMBER,
+        "O4",
+        "A member that was put out of its group joins anew with what it owned.",
+        nemesis="groups",
+    ),
+    Defect(
         "joins-without-revoking",
         _MEMBER,
         "O4",

@@ -492,6 +492,7 @@ PROOFS: dict[str, Proof] = {
         "group", r"to CompletingRebalance in generation 2, in leader .*, after generation 2", (3,)
     ),
     "equal-metadata-refused": Proof("group-epochs", r"refused a commit .* although no commit with a higher one", (3,)),
+    "keeps-what-is-lost": Proof("put-out", r"as member \S+, still owns it, though it has joined anew as consumer-2"),
     "joins-without-revoking": Proof("group", r"generation \d+ of group g assigns orders-\d to .* while consumer", (3,)),
     "partition-given-twice": Proof(
         "group", r"assigned orders-\d both to \S+ and to \S+ in generation \d+ of group g", (3,)

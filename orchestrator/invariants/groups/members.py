@@ -124,12 +124,13 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
 
 
 class Owned(msgspec.Struct, frozen=True):
-    """What a member has, by its own account."""
+    """What a member has, by its own account. ``known``: the member ids that its client had had in the group by then."""
 
     incarnation: int
     member: str
     tps: list[str]
     by: Witness
+    known: frozenset[str] = frozenset()
 
 
 class Assigned(msgspec.Struct, frozen=True):
@@ -142,14 +143,23 @@ class Assigned(msgspec.Struct, frozen=True):
 
 class Owners(State):
     """owned: node -> what it has. assigned: generation -> what coordinators gave to whom in it, each once; loaded: the
-    same, as they found it in their log. static: nodes that are static members. timed_out: the last generation that
-    began without all of them."""
+    same, as they found it in their log. ids: client -> the last member ids under which coordinators knew it. static:
+    nodes that are static members. timed_out: the last generation that began without all of them."""
 
     static: list[str] = []
     timed_out: int = -1
+    ids: dict[str, list[str]] = {}
     owned: dict[str, Owned] = {}
     assigned: dict[int, list[Assigned]] = {}
     loaded: dict[int, list[Assigned]] = {}
+
+    def meet(self, members: dict[str, str]) -> None:
+        """A coordinator knows these members, each with its client."""
+        for member, client in members.items():
+            known = self.ids.setdefault(client, [])
+            if member not in known:
+                known.append(member)
+                del known[:-REMEMBERED]
 
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
@@ -168,7 +178,7 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     of_groups = True
     exemptions = {
         "fenced": "The former owner is not a member of this generation: it was removed from the group without its "
-        "knowledge, and may continue to read, but not commit.",
+        "knowledge, and may continue to read, but not commit. A client that has joined anew knows of it.",
         "static": "A static member that does not rejoin in time stays a member: it does not know of the generation, "
         "and keeps its partitions until it does.",
     }
@@ -189,10 +199,13 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def step(self, state: Owners, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is ConsOwn:
-            state.owned[event.node] = Owned(event.incarnation, body.member, list(body.owned), witness(event))
+            known = frozenset(state.ids.get(event.node, ()))
+            state.owned[event.node] = Owned(event.incarnation, body.member, list(body.owned), witness(event), known)
             return self._took(state, event, body) if body.reason == "assign" else NOTHING
         if type(body) is GrpLoad:
+            state.meet(body.members.get(state.key, {}))
             return self._loaded(state, event, body) if body.loaded else NOTHING
+        state.meet(body.members)
         if body.state == "CompletingRebalance" and body.reason == TIMED_OUT:
             state.timed_out = body.generation
         return self._assigned(state, event, body) if body.state == "Stable" else NOTHING
@@ -222,7 +235,8 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         found: Emissions = NOTHING
         for node, owned in state.owned.items():
             # A static member may have another id from now on, and goes on with what it has.
-            mine = [owned.member, *(member for member, client in body.members.items() if client == node)]
+            joined = [member for member, client in body.members.items() if client == node]
+            mine = [owned.member, *joined]
             taken = [tp for tp in owned.tps if given.get(tp, owned.member) not in mine]
             if not taken:
                 continue
@@ -233,7 +247,9 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
             if owned.member in body.members and node in state.static and body.generation == state.timed_out:
                 found = self.excused("static", state.key, sentence, owned.by, event)
                 continue
-            if owned.member in body.members:
+            anew = [member for member in joined if member not in owned.known]
+            if owned.member in body.members or anew:
+                sentence += f", though it has joined anew as {anew[0]}" if owned.member not in body.members else ""
                 return self.violated(state.key, sentence, owned.by, event)
             found = self.excused("fenced", state.key, sentence, owned.by, event)
         return found

@@ -155,6 +155,21 @@ def test_an_owner_that_did_not_give_up() -> None:
     assert trace.result("O4").excused == {}
 
 
+def test_an_owner_that_has_joined_anew() -> None:
+    """Shows that a client which has joined under another member id since knows that it was put out; and that one which
+    had that id before, and which the coordinator still counts, need not know."""
+    for old, says in (("", f"{ONE}, as member m1, still owns it, though it has joined anew as m3"), ("m3", "")):
+        trace = GroupTrace()
+        for member in filter(None, (old, "m1")):
+            trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "PreparingRebalance", 0, 0, members={member: ONE}))
+        trace.stable(1, m1=TP)
+        trace.owns(ONE, TP)
+        members, given = {"m2": TWO, "m3": ONE}, {"m2": [TP], "m3": ["orders-1"]}
+        trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 2, 0, members=members, assignment=given))
+        assert trace.result("O4").excused == ({} if says else {"fenced": 1})
+        assert "".join(each.sentence for each in trace.result("O4").violations).endswith(says)
+
+
 def test_a_member_takes_what_it_was_not_given() -> None:
     """Shows that a member's own word is compared with what was committed."""
     trace = GroupTrace()
