@@ -12,8 +12,8 @@ from orchestrator.invariants.mirrors.producer_state import REMEMBERED, SEQUENCE_
 
 EPOCH_BUMP = (
     "An idempotent producer that cannot continue its sequence raises its epoch and renumbers all unanswered records, "
-    "written or not (KIP-360). Valid reasons are a leader's correct refusal of its sequence number, or a failed send, "
-    "but not a leader's mistake."
+    "written or not (KIP-360). Valid reasons are a leader's correct refusal of its sequence number, when all before it "
+    "is acknowledged or given up, or a failed send, but not a leader's mistake."
 )
 """Exemption."""
 
@@ -23,21 +23,27 @@ MAX_EPOCH = 32767
 
 class FailedSends(msgspec.Struct):
     """Producing session -> when a send of it was answered with an error for good, the newest ones. Not those that
-    failed for their place in the sequence: whether that is a reason, the log of the leader says."""
+    failed for their place in the sequence: whether that is a reason, the log of the leader says. ``given_up``: these,
+    and those that nobody has answered."""
 
     walls: dict[str, list[int]] = {}
+    given_up: dict[str, list[int]] = {}
 
     def note(self, event: Stamped, body: SendReturn) -> None:
         """A send returned without success."""
-        if body.broker and body.error not in SEQUENCE_ERRORS:
-            known = self.walls.setdefault(place_of(body.uid)[0], [])
-            known.append(event.wall)
-            del known[:-REMEMBERED]
-            forget_first(self.walls, SESSIONS_REMEMBERED)
+        walls = self.walls if body.broker and body.error not in SEQUENCE_ERRORS else self.given_up
+        known = walls.setdefault(place_of(body.uid)[0], [])
+        known.append(event.wall)
+        del known[:-REMEMBERED]
+        forget_first(walls, SESSIONS_REMEMBERED)
 
     def any_between(self, session: str, start: int, end: int) -> bool:
         """Whether one failed in that time."""
         return any(start <= wall <= end for wall in self.walls.get(session, ()))
+
+    def any_given_up(self, session: str, start: int, end: int) -> bool:
+        """Whether one was given up in that time, of which it is unknown whether it was written."""
+        return any(start <= wall <= end for wall in self.given_up.get(session, ()))
 
 
 def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: Numbered, other: Numbered) -> bool:
@@ -47,8 +53,12 @@ def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: N
         return MAX_EPOCH in (older.producer_epoch, newer.producer_epoch)
     producer_id = older.producer_id
     epochs = range(older.producer_epoch, newer.producer_epoch)
-    if any(named(producer_id, epoch) in producers.refused for epoch in epochs):
+    refused = [producers.refused.get(named(producer_id, epoch)) for epoch in epochs]
+    if any(refused):
         return True
     began = producers.begun.get(named(producer_id, older.producer_epoch), 0)
     ended = producers.begun.get(named(producer_id, newer.producer_epoch), began)
-    return failed.any_between(place_of(uid)[0], began, ended)
+    session = place_of(uid)[0]
+    if False in refused and failed.any_given_up(session, began, ended):
+        return True
+    return failed.any_between(session, began, ended)

@@ -352,7 +352,7 @@ class LogMirror(msgspec.Struct):
 
     def _answer(self, event: Stamped, body: RpcReply) -> None:
         for told in body.partitions:
-            if told.producer_id >= 0 and told.tp == self.tp:
+            if told.tp == self.tp and (told.producer_id >= 0 or told.last_offset >= 0):
                 self.producers.answered(event.node, told)
             if told.tp == self.tp and told.leader_epoch >= 0:
                 lagging = told.high_watermark < self.epoch_start(event, told)

@@ -238,17 +238,39 @@ class Committed(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
+ENDS_REMEMBERED = 1 << 12
+"""Ends of batches that are remembered to tell which batch an answer is about."""
+
+
+class Acknowledged(msgspec.Struct):
+    """Sequence numbers of a producer epoch that leaders have acknowledged: all below ``all_below``, and some ranges
+    above it, first -> last."""
+
+    all_below: int = 0
+    above: dict[int, int] = {}
+
+    def add(self, first: int, last: int) -> None:
+        """A batch was acknowledged."""
+        self.above[first] = max(last, self.above.get(first, last))
+        while (found := min(self.above, default=self.all_below + 1)) <= self.all_below:
+            self.all_below = max(self.all_below, self.above.pop(found) + 1)
+
+
 class ProducerStates(msgspec.Struct):
     """``nodes``: replica -> what its log has. ``unchecked``: (offset, leader epoch) of batches that a leader took at
     whatever sequence number they had, since its log had nothing of their producer id. ``begun``: "producer id/epoch"
     -> wall of the first append of a batch by a leader. ``refused``: "producer id/epoch" of which a leader rightly
-    refused a batch for its place in the sequence, or may have. ``committed``, ``latest``: by producer id, the first
-    batch and the last."""
+    refused a batch for its place in the sequence, or may have: whether all before it had been acknowledged, so that
+    what the leader lacks can come no more. ``acknowledged``: of those. ``ends``: offset -> the batches that leaders
+    appended up to there (exclusive): "producer id/epoch", first and last sequence number. ``committed``, ``latest``:
+    by producer id, the first batch and the last."""
 
     nodes: dict[str, ProducerLog] = {}
     unchecked: list[tuple[int, int]] = []
     begun: dict[str, int] = {}
     refused: dict[str, bool] = {}
+    acknowledged: dict[str, Acknowledged] = {}
+    ends: dict[int, list[tuple[str, int, int]]] = {}
     committed: dict[int, Committed] = {}
     latest: dict[int, Committed] = {}
 
@@ -272,8 +294,12 @@ class ProducerStates(msgspec.Struct):
             ):
                 self.unchecked.append((body.base, body.batch_epoch))
                 del self.unchecked[:-SESSIONS_REMEMBERED]
-            self.begun.setdefault(named(body.producer_id, body.producer_epoch), event.wall)
+            name = named(body.producer_id, body.producer_epoch)
+            self.begun.setdefault(name, event.wall)
             forget_first(self.begun, SESSIONS_REMEMBERED)
+            last = add_sequence(body.base_sequence, body.last - body.base)
+            self.ends.setdefault(body.last + 1, []).append((name, body.base_sequence, last))
+            forget_first(self.ends, ENDS_REMEMBERED)
         log.append(event, body)
 
     def cut(self, node: str, end: int, leader_epoch: int = -1) -> None:
@@ -312,11 +338,24 @@ class ProducerStates(msgspec.Struct):
 
     def answered(self, node: str, told: ReplyPartition) -> None:
         """A leader answered about a batch."""
-        if told.error in SEQUENCE_ERRORS and told.producer_id >= 0:
-            log = self.nodes.get(node)
-            if not (ProducerLog() if log is None else log).wrongly_refused(told):
-                self.refused[named(told.producer_id, told.producer_epoch)] = True
-                forget_first(self.refused, SESSIONS_REMEMBERED)
+        if not told.error and told.last_offset >= 0:
+            for name, first, last in self.ends.get(told.last_offset + 1, ()):
+                self._acknowledge(name, first, last)
+        if told.error not in SEQUENCE_ERRORS or told.producer_id < 0:
+            return
+        name, log = named(told.producer_id, told.producer_epoch), self.nodes.get(node)
+        if not (ProducerLog() if log is None else log).wrongly_refused(told):
+            # The other errors do not say that something before is missing.
+            known = self.acknowledged.get(name, Acknowledged())
+            last = told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or told.base_sequence <= known.all_below
+            self.refused[name] = last or self.refused.get(name, False)
+            forget_first(self.refused, SESSIONS_REMEMBERED)
+        if told.error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
+            self._acknowledge(name, told.base_sequence, told.last_sequence)
+
+    def _acknowledge(self, name: str, first: int, last: int) -> None:
+        self.acknowledged.setdefault(name, Acknowledged()).add(first, last)
+        forget_first(self.acknowledged, SESSIONS_REMEMBERED)
 
 
 def named(producer_id: int, producer_epoch: int) -> str:

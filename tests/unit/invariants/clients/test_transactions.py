@@ -184,7 +184,16 @@ def test_a_record_is_committed_once_where_its_acknowledgement_says() -> None:
     )
 
 
-def twice(*, refused: ReplyPartition | None = None, failed: bool = False, epoch: int = 1) -> TraceBuilder:
+def refusal(sequence: int, error: E = E.OUT_OF_ORDER_SEQUENCE_NUMBER) -> ReplyPartition:
+    """An answer of the leader of epoch 0 to a batch of one record."""
+    return ReplyPartition(
+        TP, int(error), leader_epoch=0, producer_id=7, producer_epoch=0, base_sequence=sequence, last_sequence=sequence
+    )
+
+
+def twice(
+    *, refused: ReplyPartition | None = None, failed: bool = False, given_up: bool = False, epoch: int = 1
+) -> TraceBuilder:
     """p:0 is in the log under producer epoch 0 and again under ``epoch``; something may have happened in between."""
     trace = TraceBuilder()
     trace.lead(1, 0)
@@ -193,16 +202,26 @@ def twice(*, refused: ReplyPartition | None = None, failed: bool = False, epoch:
         trace.reply(1, "Produce", refused, acks=-1)
     if failed:
         trace.failed("producer-1", "p:1")
+    if given_up:
+        trace.failed("producer-1", "p:1", outcome="unknown", broker="")
     trace.append(NODE, "p:0", producer=7, sequence=1 - epoch, producer_epoch=epoch)
     trace.high_watermark(NODE, 2, counted=(1,))
     return trace
 
 
-def refusal(sequence: int, error: E = E.OUT_OF_ORDER_SEQUENCE_NUMBER) -> ReplyPartition:
-    """An answer of the leader of epoch 0 to a batch of one record."""
-    return ReplyPartition(
-        TP, int(error), leader_epoch=0, producer_id=7, producer_epoch=0, base_sequence=sequence, last_sequence=sequence
-    )
+def refused_elsewhere(acknowledged: int) -> TraceBuilder:
+    """The leader acknowledged so many of two batches, of which broker-2 has the first, and refuses a third."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for number in (0, 1):
+        trace.append(NODE, f"p:{number}", producer=7, sequence=number)
+    trace.append("broker-2", "p:0", role="follower", producer=7, sequence=0)
+    for offset in range(acknowledged):
+        trace.reply(1, "Produce", ReplyPartition(TP, 0, offset, offset, leader_epoch=0), acks=-1)
+    trace.reply(2, "Produce", refusal(2), acks=-1)
+    trace.append(NODE, "p:0", producer=7, sequence=0, producer_epoch=1)
+    trace.high_watermark(NODE, 3, counted=(1,))
+    return trace
 
 
 @pytest.mark.parametrize(
@@ -211,16 +230,32 @@ def refusal(sequence: int, error: E = E.OUT_OF_ORDER_SEQUENCE_NUMBER) -> ReplyPa
         (twice(epoch=0), False),
         (twice(), False),
         (twice(failed=True), True),
-        (twice(refused=refusal(5)), True),
+        (twice(refused=refusal(5)), False),
+        (twice(refused=refusal(5), given_up=True), True),
+        (twice(given_up=True), False),
+        (refused_elsewhere(2), True),
+        (refused_elsewhere(1), False),
         (twice(refused=refusal(0)), False),
         (twice(refused=refusal(1)), False),
         (twice(refused=refusal(0, E.INVALID_PRODUCER_EPOCH)), False),
     ],
-    ids=["same-epoch", "no-reason", "failed-send", "gap", "duplicate-refused", "next-refused", "epoch-refused"],
+    ids=[
+        "same-epoch",
+        "no-reason",
+        "failed-send",
+        "gap",
+        "gap-for-good",
+        "given-up",
+        "after-all",
+        "too-early",
+        "duplicate-refused",
+        "next-refused",
+        "epoch-refused",
+    ],
 )
 def test_a_new_epoch_excuses_a_second_copy_if_it_had_a_reason(trace: TraceBuilder, excused: bool) -> None:
-    """Shows that a failed send or a right refusal is a reason for a new epoch, and a leader's mistake is none: neither
-    T1 nor C3 excuses what follows from it."""
+    """Shows that a failed send is a reason for a new epoch, and a right refusal if what is missing comes no more. One
+    that comes before what it waits for, and a leader's mistake, are none: neither T1 nor C3 excuses what follows."""
     for promise in ("T1", "C3"):
         result = trace.result(promise)
         assert (result.violated, result.excused) == ((0, {"epoch-bump": 1}) if excused else (1, {}))
