@@ -329,8 +329,7 @@ class ScenarioConductor:
         away = self.injector.away
         if self.phase != "healing" or self.plan.core != () or not away:
             return []
-        unclean = bool(self.plan.config["unclean.leader.election.enable"])
-        return self.injector.release(now_us, stranded(away, self.view, unclean))
+        return self.injector.release(now_us, stranded(away, self.view, self.plan.elects_uncleanly))
 
     def _stop(self, now_us: int, phase: Literal["stopping", "draining"]) -> list[AnyAction]:
         # One budget for both: stopping begins it.

@@ -7,7 +7,7 @@ and as many replicas as min.insync.replicas asks for. Which of the faults go on 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 
 from actors.node.spec import REMOTE_STORE, node_name
@@ -66,15 +66,15 @@ def _has_enough(tp: str, away: frozenset[str], view: ClusterView, silent: Collec
     return bool(running) and len([name for name in replicas if name not in away]) >= needed
 
 
-def stranded(away: Collection[str], view: ClusterView, unclean: bool) -> set[str]:
+def stranded(away: Collection[str], view: ClusterView, unclean: Callable[[str], bool]) -> set[str]:
     """Whom the core cannot do without after all: those who may lead a partition that nobody in the core may lead, and
     voters where most of them are away. What was asked for before may be decided later: an ISR shrinks to who is away,
-    or the voters become others."""
+    or the voters become others. ``unclean``: whether a partition elects uncleanly, so that any replica may lead it."""
     found: set[str] = set()
     if not view.can_elect(away):
         found.update(name for members in view.deciding_sets(away) for name in members if name in away)
     for tp, partition in view.living.items():
-        able = [node_name(each) for each in partition.replicas] if unclean else view.able(tp)
+        able = [node_name(each) for each in partition.replicas] if unclean(tp) else view.able(tp)
         if able and all(name in away for name in able):
             found.update(able)
     return found

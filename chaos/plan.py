@@ -6,14 +6,17 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
 from actors.control import Predicate
-from actors.node.spec import ClusterSpec, NodeSpec, topic_partition
+from actors.node.spec import ClusterSpec, NodeSpec, split_topic_partition, topic_partition
 from chaos.faults.base import Bounce, Fault
 from chaos.scenario.durations import format_duration
 from chaos.scenario.selectors import Selector
 from chaos.scenario.triggers import describe
 from chaos.scenario.yaml_text import to_yaml
 from chaos.words import ordinal
+
+UNCLEAN = "unclean.leader.election.enable"
 
 
 class At(msgspec.Struct, frozen=True, tag=True):
@@ -125,6 +128,15 @@ class Plan(msgspec.Struct, frozen=True):
     def strangers(self) -> list[str]:
         """Nodes whose disks belong to another cluster: the others have nothing to do with them."""
         return [node.name for node in self.nodes if node.cluster.cluster_id != self.cluster.cluster_id]
+
+    def elects_uncleanly(self, tp: str) -> bool:
+        """Whether brokers outside the ISR of a partition may lead it, as its topic was made: that of transactions has
+        it so that they may not (``TransactionStateManager.transactionTopicConfigs``)."""
+        name = split_topic_partition(tp)[0]
+        if name == TRANSACTION_STATE_TOPIC:
+            return False
+        own = next((topic.config for topic in self.cluster.topics if topic.name == name), {})
+        return bool(own.get(UNCLEAN, self.config[UNCLEAN]))
 
     def profile(self) -> dict[str, Any]:
         """Features, config and versions of the cluster and where nodes differ: ``profile`` of ``run.meta``."""

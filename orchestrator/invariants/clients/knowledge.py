@@ -16,7 +16,7 @@ from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, LogHw, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.folds.uids import place_of
@@ -25,7 +25,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.offsets.list_offsets import FEATURE, UNCLEAN_ENABLE
+from orchestrator.invariants.offsets.list_offsets import FEATURE
 
 ACKS_ALL = -1
 

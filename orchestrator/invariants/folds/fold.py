@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
 from actors.node.spec import split_topic_partition
 from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, Stamped, TraceEvent
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
@@ -40,6 +41,9 @@ Asking once per event is cheaper than letting each fold find out that there is n
 Cases = Mapping[type[TraceEvent], Collection[str]]
 """Type of events -> the cases of it that a fold takes; any other changes nothing for it. A type that is not there: all.
 An engine may hand out the others too."""
+
+UNCLEAN_ENABLE = "unclean.leader.election.enable"
+"""Whether replicas outside the ISR may be elected."""
 
 FindingStatus = Literal["violated", "excused", "regained", "lost", "inconclusive"]
 Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
@@ -156,8 +160,12 @@ class Profile(msgspec.Struct, frozen=True):
         return self._resolve("config", self.config, name, node, default)
 
     def topic_setting(self, tp: str, name: str, node: str = "", default: Any = None) -> Any:
-        """Value of a topic-level Kafka configuration key for a topic partition."""
-        own = self.topics.get(split_topic_partition(tp)[0], {}).get("config", {})
+        """Value of a topic-level Kafka configuration key for a topic partition. Brokers make the topic of transactions
+        so that it never elects uncleanly, whatever they have themselves."""
+        topic = split_topic_partition(tp)[0]
+        own = self.topics.get(topic, {}).get("config", {})
+        if name == UNCLEAN_ENABLE and topic == TRANSACTION_STATE_TOPIC:
+            return False
         return own[name] if name in own else self.setting(name, node, default)
 
     def newest_version(self, node: str, api: str, default: int) -> int:

@@ -22,7 +22,7 @@ from actors.trace.events import (
     Stamped,
 )
 from actors.trace.metadata_history import Elections, History
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.routes import BROKER, PARTITION, QUORUM
 from orchestrator.invariants.folds.windows import (
@@ -267,7 +267,7 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
     unseen = ("leaders that producers and consumers cannot find: L5 and L6 judge that",)
 
     def initial(self, key: str, profile: Profile) -> LedPartition:
-        unclean = bool(profile.topic_setting(key, "unclean.leader.election.enable", default=False))
+        unclean = bool(profile.topic_setting(key, UNCLEAN_ENABLE, default=False))
         known = known_as(profile, "finding-elr-cleared")
         return LedPartition(key, beta_us=beta(profile, self.id), unclean=unclean, known=known)
 

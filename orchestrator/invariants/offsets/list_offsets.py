@@ -21,7 +21,16 @@ from actors.trace.events import (
     Stamped,
 )
 from actors.trace.metadata_history import NewestController
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    UNCLEAN_ENABLE,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -30,7 +39,6 @@ from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
 FEATURE = "kip-207"
-UNCLEAN_ENABLE = "unclean.leader.election.enable"
 FROM_THE_START = (EARLIEST, EARLIEST_LOCAL)
 
 UNREFUSED_FROM = 5

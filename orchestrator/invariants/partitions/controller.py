@@ -11,13 +11,22 @@ import msgspec
 from actors.broker.alter_partition import WAIT_FOR_METADATA
 from actors.node.spec import node_name, split_topic_partition
 from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Finding, Profile, St, State, Witness, witness
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    UNCLEAN_ENABLE,
+    Emissions,
+    Finding,
+    Profile,
+    St,
+    State,
+    Witness,
+    witness,
+)
 from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.folds.routes import CONTROLLER
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView, View
 
-UNCLEAN_ENABLE = "unclean.leader.election.enable"
 OVER = frozenset(error.name for error in WAIT_FOR_METADATA)
 """What a leader is told of a proposal that rests on a state which is over, or of which nobody knows what was made: it
 waits until the metadata log tells it more."""

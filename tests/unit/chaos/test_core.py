@@ -156,6 +156,27 @@ def test_a_drawn_core_gets_whom_it_cannot_do_without() -> None:
     assert stage.conductor.progress().waiting_for == "not back: broker-3"
 
 
+@pytest.mark.parametrize(
+    ("topic", "own", "restarted"),
+    [("orders", "", []), ("orders", ", config: {unclean.leader.election.enable: false}", ["broker-3"]),
+     ("__transaction_state", "", ["broker-3"])],
+)  # fmt: skip
+def test_who_elects_uncleanly_needs_nobody_back(topic: str, own: str, restarted: list[str]) -> None:
+    """Shows that a partition waits for no eligible replica where any other may lead, by the configuration of its own
+    topic; that of transactions is made so that it never elects uncleanly."""
+    base = BASE.replace("{replicas: [[1, 2, 3]]}", f"{{replicas: [[1, 2, 3]]{own}}}")
+    base = base.replace("cluster:\n", "cluster:\n  config: {unclean.leader.election.enable: true}\n")
+    stage = Stage(plan_of(BROKER + RANDOM, base, STAYS))
+    stage.reach_time_0()
+    stage.elect(1, 0, [1, 2, 3], "create", "__transaction_state-0")
+    stage.run_until(9_500_000)
+    stage.tell("broker-3", NodeDown("crash"))
+    stage.run_until(10 * SECOND)
+    assert stage.restarted() == []
+    stage.change(-1, 1, [3], "fence", f"{topic}-0")
+    assert stage.restarted() == restarted
+
+
 def test_a_drawn_core_gets_the_voters_that_it_lacks_when_the_voters_become_others() -> None:
     """Shows that a removal of a voter that was under way when the chaos ended, and leaves a core of half the voters,
     brings those back that are away."""

@@ -163,6 +163,17 @@ def test_a_partition_without_its_leader() -> None:
     assert (found.status, found.excused) == ("excused", {"isr-away": 1})
 
 
+@pytest.mark.parametrize(("topic", "status"), [("orders", "violated"), ("__transaction_state", "excused")])
+def test_where_replicas_outside_the_isr_may_lead(topic: str, status: str) -> None:
+    """Shows that any replica may lead where unclean elections are allowed, but for the topic of transactions, which is
+    made so that it never elects uncleanly."""
+    run = Run(config={"unclean.leader.election.enable": True})
+    run.change(1, 0, isr=(1,), tp=f"{topic}-0")
+    run.window(without=("broker-1",))
+    run.past("L3")
+    assert run.result("L3").status == status
+
+
 def test_a_change_that_was_lost_with_its_controller_counts_for_nothing() -> None:
     """Shows that a record which a later quorum leader lacks neither gives a partition its leader nor takes it."""
     run = Run()
