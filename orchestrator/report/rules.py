@@ -30,6 +30,7 @@ BECAUSE = {
     "kafka-7408-off": "the feature kafka-7408 is off",
     "last-member": "the last member stays in the ISR",
     "late-heartbeat": "an earlier heartbeat that requested it arrived late",
+    "late-object": "a former leader's object came after the deletion had begun",
     "late-push": "a delayed UpdateMetadata replaced a newer one",
     "leader-away": "the leader was away",
     "log-start-moved": "the log start moved while remote storage was searched",

@@ -180,9 +180,9 @@ class OneCopy(WindowState):
     """One copy of a segment, of partition tp. copier: the broker that copies it, as leader of leader_epoch. orphaned:
     the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
     has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
-    brokers that began to delete it. untold: all objects were in the store when the copier failed to report that.
-    stale_us: until then the store's lists of objects may be out of date. shortened: the metadata topic may have lost
-    records."""
+    brokers that began to delete it, with what they found of it in the store and is there since. untold: all objects
+    were in the store when the copier failed to report that. stale_us: until then the store's lists of objects may be
+    out of date. shortened: the metadata topic may have lost records."""
 
     tp: str = ""
     copier: str = ""
@@ -191,7 +191,7 @@ class OneCopy(WindowState):
     objects: list[str] = []
     told: bool = False
     finished: bool = False
-    deleting: list[str] = []
+    deleting: dict[str, list[str]] = {}
     shortened: bool = False
     untold: bool = False
     stale_us: int = -1
@@ -216,7 +216,10 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "deleted, "
         "in a window"
     )
-    unseen = ("The content of a copy's objects: the check only sees that the store has them.",)
+    unseen = (
+        "The content of a copy's objects: the check only sees that the store has them.",
+        "what a former leader's late request adds to a copy between the beginning of its deletion and the report of it",
+    )
     exemptions = {
         "orphaned": "The broker that copied it went down or no longer leads the partition, or the topic was deleted. "
         "Kafka deletes such an incomplete copy together with expired ones, or never.",
@@ -225,6 +228,9 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "deletes such a copy together with expired ones, or never.",
         "deleted-by-another": "The next leader deleted the copy as expired, and the broker that copied it did not know "
         "yet that it had been replaced.",
+        "late-object": "The next leader deleted the copy as expired, which the former leader still copied: what is "
+        "left came into the store after the deletion had begun. Kafka's leaders spare only copies that they make "
+        "themselves.",
         "metadata-lost": "An unclean election shortened the metadata topic. The broker has consumed former records at "
         "the offsets of the new ones, so it does not wait for these (TopicBasedRemoteLogMetadataManager).",
         "outdated-list": "When the copy was deleted, the store's list of its objects was out of date, and the store "
@@ -271,7 +277,9 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     def _stored(self, state: OneCopy, event: Stamped, body: StoreObject) -> Emissions:
         if body.phase == "deleted":
-            state.objects = [each for each in state.objects if each != body.object]
+            for there in (state.objects, *state.deleting.values()):
+                if body.object in there:
+                    there.remove(body.object)
             if not state.objects:
                 self.kept(state, GONE)
             return NOTHING
@@ -302,18 +310,24 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
                     return self.excused("deleted-by-another", state.key, sentence, event)
                 return self.violated(state.key, sentence, event)
         elif body.phase == "deleting":
-            state.deleting = [*state.deleting, event.node]
+            state.deleting[event.node] = list(state.objects)
         elif body.phase == "copy-failed":
             return self._gave_up(state, event, body)
         elif body.phase == "deleted":
-            state.tested += 1
-            if state.objects:
-                left = ", ".join(state.objects)
-                sentence = f"{event.node} reported a copy of {body.tp} as deleted, but the store still has {left}"
-                if event.wall <= state.stale_us:
-                    return self.excused("outdated-list", state.key, sentence, event)
-                return self.violated(state.key, sentence, event)
+            return self._deleted(state, event, body)
         return NOTHING
+
+    def _deleted(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
+        state.tested += 1
+        if not state.objects:
+            return NOTHING
+        left = ", ".join(state.objects)
+        sentence = f"{event.node} reported a copy of {body.tp} as deleted, but the store still has {left}"
+        if event.wall <= state.stale_us:
+            return self.excused("outdated-list", state.key, sentence, event)
+        if event.node != state.copier and not state.deleting.get(event.node, state.objects):
+            return self.excused("late-object", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
 
     def _gave_up(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
         state.tested += 1

@@ -310,6 +310,33 @@ def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
         assert event in finding.events
 
 
+@pytest.mark.parametrize(
+    ("deleter", "before", "gone", "status"),
+    [
+        (2, [], [], "excused"),
+        (2, [LOG], [LOG], "excused"),
+        (2, [LOG, TIMESTAMP], [LOG], "violated"),
+        (2, [LOG], [], "violated"),
+        (1, [], [], "violated"),
+    ],
+)
+def test_an_object_that_comes_after_the_deletion(deleter: int, before: list[str], gone: list[str], status: str) -> None:
+    """Shows that a former leader's request may be carried out after the next leader's deletion, which must have taken
+    all that was there, even what comes again; and that nobody is excused with his own request."""
+    trace = Tiers()
+    trace.told("copying", "a", 0)
+    trace.told("known", "a", 0)
+    for each in before:
+        trace.store("a", each)
+    trace.told("deleting", "a", 0, deleter, leader_epoch=1)
+    for each in gone:
+        trace.store("a", each, phase="deleted")
+    trace.store("a", LOG)
+    trace.told("deleted", "a", 0, deleter, leader_epoch=1)
+    result = trace.result("R12")
+    assert (result.status, dict(result.excused)) == (status, {"late-object": 1} if status == "excused" else {})
+
+
 def test_a_copy_that_broke_off_and_goes() -> None:
     """Shows that R12 is tested when what was stored of it goes in a window, and not when it does in none."""
     trace = Tiers()
