@@ -7,10 +7,10 @@ from bisect import bisect_left, bisect_right
 
 import msgspec
 
-from actors.node.isolation import READ_COMMITTED
+from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.spec import is_recreated
 from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, PartAssume, Polled, PollReturn, SendInvoke, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
@@ -27,8 +27,9 @@ def _is_read(body: PollReturn) -> bool:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Where a consumer goes on reading, and the event that put it there, with the isolation of its last poll. begun:
-    its first position in this topic, from which it has read nothing yet."""
+    """Where a consumer goes on reading, and the event that put it there. isolation: of a group, the highest with which
+    a member may have gone on from there. begun: its first position in this topic, from which it has read nothing
+    yet."""
 
     position: int
     by: Witness
@@ -46,11 +47,22 @@ class Membership(msgspec.Struct, frozen=True):
 
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin."""
+    or was to begin. committed_alone: consumers that read committed records."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
     frontiers: dict[str, Progress] = {}
+    committed_alone: set[str] = set()
+
+    def place(self, group: str, event: Stamped, position: int) -> None:
+        """A member is to begin at a position. It may go on without a record, where it reads none of those that follow:
+        its group then commits a later position, with no poll that tells of the member's isolation."""
+        isolation = READ_COMMITTED if event.node in self.committed_alone else READ_UNCOMMITTED
+        before = self.frontiers.get(group)
+        if before is None or position > before.position:
+            self.frontiers[group] = Progress(position, witness(event), isolation)
+        elif isolation > before.isolation:
+            self.frontiers[group] = Progress(before.position, before.by, isolation)
 
 
 class ConsumersGoForward(LogInvariant[Positions]):
@@ -87,7 +99,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
     )
 
     def initial(self, key: str, profile: Profile) -> Positions:
-        return Positions(key)
+        return Positions(key, committed_alone=committed_alone(profile))
 
     def step(self, state: Positions, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -108,9 +120,7 @@ class ConsumersGoForward(LogInvariant[Positions]):
         every consumer does."""
         group = state.members[event.node].group
         frontier = state.frontiers.get(group)
-        if frontier is None or body.new > frontier.position:
-            isolation = 0 if frontier is None else frontier.isolation
-            state.frontiers[group] = Progress(body.new, witness(event), isolation)
+        state.place(group, event, body.new)
         if body.reason != "committed" or frontier is None or mirror.removed:
             return NOTHING
         state.tested += 1

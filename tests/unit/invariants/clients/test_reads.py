@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from msgspec.structs import replace
 
@@ -396,6 +398,26 @@ def test_a_group_leaves_something_out_when_owners_change() -> None:
     trace.emit("consumer-3", ConsOwn("other", "m", 1, [TP]))
     trace.moved("consumer-3", 3, "committed")
     assert trace.result("C5").violated == 0
+
+
+READS_COMMITTED = {"config": {"isolation.level": "read_committed"}}
+
+
+@pytest.mark.parametrize(("kind", "who", "violated"), [("abort", 2, 0), ("commit", 2, 1), ("abort", 1, 1)])
+def test_a_group_goes_on_without_a_record(kind: Literal["abort", "commit"], who: int, violated: int) -> None:
+    """Shows that a member at read_committed may go on from aborted records without a poll that returned any, behind
+    members that read all; records of another fate, or without such a member, violate C5."""
+    trace = TransactionTrace(nodes={f"consumer-{who}": READS_COMMITTED})
+    trace.lead(1)
+    trace.write("a")
+    trace.ends(kind)
+    trace.high_watermark("broker-1", 2)
+    starts = {1: 2, 2: 0, 3: 0}
+    for member in (3, 2, 1):
+        owned(trace, f"consumer-{member}", TP)
+        trace.moved(f"consumer-{member}", starts[member], "committed" if member == 1 else "assign")
+        owned(trace, f"consumer-{member}")
+    assert trace.result("C5").violated == violated
 
 
 def test_who_gave_a_partition_up_is_given_no_more_of_it() -> None:
