@@ -15,6 +15,8 @@ COMPLETE = ("CompleteCommit", "CompleteAbort")
 
 REMEMBERED = 8
 """Decisions of a producer id that are remembered."""
+UNMARKED_REMEMBERED = 1 << 10
+"""Decisions of a producer id that are remembered while some replica has no marker of them."""
 
 EPOCH_BUMP = 2
 """The transaction.version from which on each transaction has a producer epoch of its own (KIP-890)."""
@@ -82,12 +84,20 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     ends: dict[str, int]
     by: Witness
 
+    def is_marked(self, producer_id: int, node: str, mirror: LogMirror) -> bool:
+        """Whether a replica has a marker of its producer that came after it. One that was paused may have none for
+        long, and its leader may append to the transaction when it goes on."""
+        marker = mirror.replica(node).transactions.last_marker(producer_id)
+        return marker is not None and marker.offset >= self.ends.get(node, 0)
+
 
 class Producer(msgspec.Struct):
     """One producer id, as its coordinators have it of one partition. ``epoch``: in which the partition was put into a
     transaction last, -1 it was not; ``is_open``: nobody has decided that one so far. ``version``: of its
     transaction.version. ``forgotten``: the newest epoch of decisions that are remembered no more, -1 there are none.
-    ``ended``: epoch -> the decision on the last transaction in it that had the partition."""
+    ``ended``: epoch -> the decision on the last transaction in it that had the partition; an older one is
+    remembered while some replica has no marker of it. ``unmarked``: the newest epoch of which one is forgotten
+    nevertheless, -1 there is none."""
 
     epoch: int = -1
     is_open: bool = False
@@ -96,6 +106,17 @@ class Producer(msgspec.Struct):
     forgotten: int = -1
     by: Witness | None = None
     ended: dict[int, Decision] = {}
+    unmarked: int = -1
+
+    def forget(self, producer_id: int, mirror: LogMirror) -> None:
+        """Forget the oldest of what ended."""
+        while len(self.ended) > REMEMBERED:
+            epoch, oldest = next(iter(self.ended.items()))
+            if not all(oldest.is_marked(producer_id, node, mirror) for node in mirror.replicas):
+                if len(self.ended) <= UNMARKED_REMEMBERED:
+                    return
+                self.unmarked = max(self.unmarked, epoch)
+            del self.ended[epoch]
 
 
 class Coordinated(msgspec.Struct):
@@ -125,8 +146,7 @@ class Coordinated(msgspec.Struct):
             ends = {node: replica.log.end for node, replica in mirror.replicas.items()}
             producer.is_open = False
             decision = producer.ended[producer.epoch] = Decision(epoch, DECISIONS[state], version, ends, witness(event))
-            if len(producer.ended) > REMEMBERED:
-                del producer.ended[next(iter(producer.ended))]
+            producer.forget(producer_id, mirror)
             producer.decisions.append(decision)
             for each in producer.decisions[:-REMEMBERED]:
                 producer.forgotten = max(producer.forgotten, each.producer_epoch)

@@ -17,6 +17,7 @@ from orchestrator.invariants.transactions.decided import (
     EPOCH_BUMP,
     MARKER_OF_FORMER,
     REMEMBERED,
+    UNMARKED_REMEMBERED,
     Coordinated,
     Decision,
     Producer,
@@ -230,7 +231,13 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             "coordinator."
         )
     }
-    unseen = (RECREATED,)
+    unseen = (
+        RECREATED,
+        (
+            "a batch of a transaction without a marker on some replica that comes when its producer's next "
+            f"{UNMARKED_REMEMBERED:,} transactions of the partition are decided"
+        ),
+    )
 
     def initial(self, key: str, profile: Profile) -> Writes:
         verifies = profile.setting(VERIFICATION, default=CONFIG[VERIFICATION].default)
@@ -252,10 +259,11 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             return NOTHING
         decision = None if producer is None else producer.ended.get(body.producer_epoch)
         if decision is not None:
-            marker = transactions.last_marker(body.producer_id)
-            if marker is None or marker.offset < decision.ends.get(event.node, 0):
+            if not decision.is_marked(body.producer_id, event.node, mirror):
                 return NOTHING  # the leader may have been paused since its coordinator answered
             by = decision.by
+        elif producer is not None and body.producer_epoch <= producer.unmarked:
+            return NOTHING
         why = "but no coordinator had added the partition to it" if by is None else "but the marker of its end is there"
         sentence = (
             f"{event.node} appended a batch at {body.base:,} of {state.key} in a transaction of "

@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.transactions.decided import UNMARKED_REMEMBERED
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import TransactionTrace
 
@@ -156,6 +157,28 @@ def test_a_batch_of_a_former_epoch(marked: bool, status: str) -> None:
         trace.ends("abort", 4)
     trace.begins(epoch=5)
     trace.write("a")
+    assert trace.result("T8").status == status
+
+
+@pytest.mark.parametrize(
+    ("times", "caught_up", "status"),
+    [(12, False, "held"), (12, True, "violated"), (UNMARKED_REMEMBERED + 9, False, "held")],
+)
+def test_a_batch_of_an_epoch_long_ago(times: int, caught_up: bool, status: str) -> None:
+    """Shows the same where its producer has ended any number of transactions since, of which that leader has heard
+    nothing; a leader that has their markers violates T8."""
+    trace = TransactionTrace()
+    trace.lead(2)
+    trace.lead(1, 1)
+    trace.begins()
+    for epoch in range(4, 4 + times):
+        trace.decides(True, epoch)
+        trace.ends("commit", epoch)
+        if caught_up:
+            trace.ends("commit", epoch, broker=2, role="follower")
+        trace.completes(True, epoch)
+        trace.begins(epoch)
+    trace.write("late", broker=2)
     assert trace.result("T8").status == status
 
 
