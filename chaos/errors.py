@@ -5,8 +5,7 @@
     KriftError                  base; never raised itself
     ├── InputError      exit 2  a scenario, an option or a file is wrong: where, what, and what was expected
     ├── RunError        exit 4  a run could not be carried out (a process did not start, a disk is full)
-    ├── ReplayDiverged  exit 4  a replay did something else than was recorded: a bug that breaks determinism
-    └── Interrupted     exit 130  the user ended it; faults were ended, and what was recorded is kept
+    └── ReplayDiverged  exit 4  a replay did something else than was recorded: a bug that breaks determinism
 
 What Kafka answers with an error code stays an error code in a message. A broken promise of Krift's own is an
 AssertionError. Neither is in this tree.
@@ -87,12 +86,6 @@ class ReplayDiverged(KriftError):
     def __init__(self, node: str, step: int, detail: str) -> None:
         self.node, self.step, self.detail = node, step, detail
         super().__init__(f"the replay differs from the run: {detail}")
-
-
-class Interrupted(KriftError):
-    """The user ended a command; what it says is what was kept."""
-
-    exit_code = 130
 
 
 DEFECT_NAMES = "a name that krift exam --list prints"

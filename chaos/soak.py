@@ -39,13 +39,8 @@ class SoakConductor(ScenarioConductor):
         self._calm_us = calm_us
         self._calm_until_us = -1
         self._begun_round = begun
-        self._asked_to_end = False
         self._halted: tuple[Halted, str] | None = None
         self._inject(self.round)
-
-    def end_early(self) -> None:
-        """Begin no other round: heal, and come to the end as if the time were over."""
-        self._asked_to_end = True
 
     def halt(self, status: Halted, detail: str) -> None:
         """Be over at once: faults are ended, and nothing is healed."""
@@ -97,7 +92,7 @@ class SoakConductor(ScenarioConductor):
         self._calm_until_us = -1
         self.faults.update(each.kind for each in self.injector.outcomes() if each.took_effect)
         assert self.zero_us is not None, "it has begun"
-        if self._asked_to_end or now_us - self.zero_us >= self.soak_us:
+        if now_us - self.zero_us >= self.soak_us:
             return self._stop(now_us, "stopping")
         self.round = self._rounds.round(self.round.number + 1)
         self._inject(self.round)

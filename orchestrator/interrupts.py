@@ -8,6 +8,9 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+INTERRUPTED = 130
+"""The exit code of what a user ended."""
+
 
 class Interrupts:
     """A context manager. ``ask`` is called once, within the signal handler, so it may only set a flag or wake a loop;

@@ -24,7 +24,7 @@ from orchestrator.cli.campaign_progress import CampaignProgress
 from orchestrator.cli.options import check_master, parse_seeds, runs_option, with_retries
 from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.files import write_text
-from orchestrator.interrupts import Interrupts
+from orchestrator.interrupts import INTERRUPTED, Interrupts
 from orchestrator.report.campaign import markdown, print_campaign
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit_of_many import suites_of_campaign
@@ -33,7 +33,6 @@ from orchestrator.run_dir import RunDir, check_root, utc_now, wrong
 from orchestrator.verdict import Verdict, read_verdict
 from orchestrator.version import __version__
 
-INTERRUPTED = 130
 SAMPLE = 10
 NAME_MAX = 60
 

@@ -38,7 +38,7 @@ from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import check_master, parse_seeds, runs_option
 from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.files import write_bytes, write_text, writing
-from orchestrator.interrupts import Interrupts
+from orchestrator.interrupts import INTERRUPTED, Interrupts
 from orchestrator.report.comparison import print_comparison, svg
 from orchestrator.report.console import page
 from orchestrator.report.junit_of_many import suites_of_comparison
@@ -54,7 +54,6 @@ PER_TASK = 4
 LOOKED_AT = 10
 """As many seeds are looked at before anything is run, to see whether the two sides differ at all."""
 PROGRESS_SECONDS = 5.0
-INTERRUPTED = 130
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

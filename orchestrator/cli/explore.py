@@ -15,7 +15,7 @@ from orchestrator.cli.status_line import StatusLine
 from orchestrator.exploration.models import MODELS, SUBJECTS, Model, must_see, with_nodes
 from orchestrator.exploration.search import Progress, Search
 from orchestrator.exploration.story import evidence, tell
-from orchestrator.interrupts import Interrupts
+from orchestrator.interrupts import INTERRUPTED, Interrupts
 from orchestrator.report.console import page
 from orchestrator.report.exploration import Explored, exploration_json, print_exploration
 
@@ -25,7 +25,7 @@ BOUNDS = {
     "transactions": (("elections", "crashes", "drops", "requests"), ("replicas",)),
 }
 """Options of a kind of nodes: budgets, in their order, and others."""
-EXIT = {"held": 0, "violated": 1, "inconclusive": 3, "interrupted": 130}
+EXIT = {"held": 0, "violated": 1, "inconclusive": 3, "interrupted": INTERRUPTED}
 _Count = click.IntRange(0, 9)
 MARKS = tuple(dict.fromkeys(mark for subject in SUBJECTS.values() for mark in subject.marks))
 

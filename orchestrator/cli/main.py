@@ -18,6 +18,7 @@ import click
 
 from chaos.errors import KriftError, nearest
 from orchestrator.generated import check_generated
+from orchestrator.interrupts import INTERRUPTED
 from orchestrator.version import __version__
 
 COMMANDS = {
@@ -112,7 +113,7 @@ def main() -> NoReturn:
     except KriftError as error:
         fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        fail("interrupted; nothing is left running", 130)
+        fail("interrupted; nothing is left running", INTERRUPTED)
     except BrokenPipeError:  # while help was printed: pages see to it themselves
         _drop(1)
         code = 0

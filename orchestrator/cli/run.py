@@ -21,6 +21,7 @@ from orchestrator.cli.options import MAX_SEED, full_option, parse_seeds, runs_op
 from orchestrator.cli.outputs import Outputs, output_options
 from orchestrator.cli.progress import ProgressLine
 from orchestrator.cli.where import Where, where_options
+from orchestrator.interrupts import INTERRUPTED
 from orchestrator.report.console import Page, page
 from orchestrator.report.junit import Judged
 from orchestrator.report.text import one_line, print_contrast, print_verdict
@@ -35,7 +36,6 @@ IN_FULL = 3
 MAX_JOBS = 256
 KEPT = 10
 """As many runs are all kept; of more only those that did not go as expected."""
-INTERRUPTED = 130
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

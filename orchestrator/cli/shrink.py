@@ -28,6 +28,7 @@ from orchestrator.cli.options import MAX_SEED, check_file, check_master, with_re
 from orchestrator.cli.status_line import StatusLine
 from orchestrator.cli.subject import SMALL, Choice, Subject, find_subject
 from orchestrator.files import write_text
+from orchestrator.interrupts import INTERRUPTED
 from orchestrator.report.console import Page, page
 from orchestrator.shrinking.failure import Failure, failure_in
 from orchestrator.shrinking.result import Origin, Shrunk, Told, in_words, summary, tell
@@ -35,7 +36,6 @@ from orchestrator.shrinking.trial import failed_at, look, on_spark, one_by_one, 
 from orchestrator.sim_run import SimRun, run_in_sim
 from orchestrator.version import __version__
 
-INTERRUPTED = 130
 SEEDS_ASKED = 5
 """As many other seeds are tried with the smallest scenario, to tell how much it depends on its draws."""
 

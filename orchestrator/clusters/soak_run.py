@@ -7,7 +7,6 @@ and an incarnation that was killed gets its ``node.down`` as soon as it is dead,
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,8 +88,3 @@ class SoakRun(LiveRun):
         bury_the_killed(self._order.directory, DRIVER, self._ends)
         await self._let_calls_end()
         return RunOutcome(status, self._broken, sorted(hosts), duration_us, 0, torn, self._final, self._begun_ms)
-
-
-def older_than(seconds: float) -> float:
-    """The time of change below which a file is that old."""
-    return time.time() - seconds

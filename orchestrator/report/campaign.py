@@ -22,7 +22,6 @@ from orchestrator.report.text import STYLES, print_verdict
 from orchestrator.verdict import Verdict
 
 BAD = STYLES["violated"]
-GOOD = STYLES["held"]
 KEPT_SHOWN = 1
 BRIEFLY = 5
 """Kinds of failures, and doubts, that are shown in brief."""

@@ -18,10 +18,9 @@ from actors.node.spec import node_name
 from krift.v1.groups import FindCoordinatorRequest, FindCoordinatorResponse
 from krift.v1.topics import CreateTopicsRequest
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP, TRANSACTION = 0, 1
 TOPICS = {GROUP: GROUP_METADATA_TOPIC, TRANSACTION: TRANSACTION_STATE_TOPIC}
 """Type of a key -> the topic whose leaders coordinate."""
-WITH_MESSAGE = 1
 BATCHED = 4
 
 

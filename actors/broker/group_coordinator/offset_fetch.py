@@ -20,7 +20,6 @@ from actors.trace.events import GrpFetch
 from actors.trace.group_events import NO_ENTRY, Entry
 from krift.v1.groups import OffsetFetchRequest, OffsetFetchResponse
 
-WITH_ERROR = 2
 WITH_METADATA_EPOCH = 4
 WITH_LEADER_EPOCH = 5
 BATCHED = 8

@@ -21,7 +21,6 @@ from actors.trace.events import GrpCommit
 from krift.v1.records import RecordBatch
 from krift.v1.transactions import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-WITH_MEMBER = 3
 WITH_ABORTABLE, ADDS_PARTITIONS = 4, 5
 LOADING_TOLD_FROM = 2
 NO_SEQUENCE = -1

@@ -10,7 +10,7 @@ from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least, remember
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Copy, Held
@@ -308,15 +308,13 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         rule = self._excuse(state, sent, offset, epoch, mirror)
         if not rule:
             if state.broken.get(offset) != sent.uid:
-                state.broken[offset] = sent.uid
-                forget_first(state.broken, REMEMBERED)
+                remember(state.broken, offset, sent.uid, REMEMBERED)
                 _charge(state, rule, proof)
             return self.violated(state.key, sentence, sent.by, proof)
         known = state.given_up.get(offset)
         if known is not None and known.uid == sent.uid:
             return NOTHING
-        state.given_up[offset] = GivenUp(sent.uid, rule)
-        forget_first(state.given_up, REMEMBERED)
+        remember(state.given_up, offset, GivenUp(sent.uid, rule), REMEMBERED)
         _charge(state, rule, proof)
         return self.excused(rule, state.key, sentence, sent.by, proof)
 

@@ -17,7 +17,7 @@ from actors.node.spec import is_recreated
 from actors.trace.events import ListInvoke, ListReturn, LogHw, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
@@ -161,8 +161,7 @@ class Judged(State):
 
 
 def _begin(state: Judged, op: str, floor: Floor) -> None:
-    state.open[op] = floor
-    forget_first(state.open, OPEN_REMEMBERED)  # their clients are gone
+    remember(state.open, op, floor, OPEN_REMEMBERED)  # their clients are gone
 
 
 class _Ends(LogInvariant[Judged]):

@@ -11,7 +11,7 @@ from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, witness
-from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, forget_first, touch
+from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
@@ -218,8 +218,7 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         session, number = place_of(body.uid)
         if number >= 0:
             sent = state.sent.get(session) or Sent()
-            touch(state.sent, session, sent)
-            forget_first(state.sent, SESSIONS_REMEMBERED)
+            remember(state.sent, session, sent, SESSIONS_REMEMBERED)
             sent.numbers.append(number)
             if len(sent.numbers) > 2 * self.SENT_REMEMBERED:
                 del sent.numbers[: self.SENT_REMEMBERED]

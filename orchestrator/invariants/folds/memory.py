@@ -49,6 +49,12 @@ def touch(known: dict[Key, Any], key: Key, value: Any) -> None:
     known[key] = value
 
 
+def remember(known: dict[Key, Any], key: Key, value: Any, most: int) -> None:
+    """Set what is now the last that came, and forget what came first, beyond so many."""
+    touch(known, key, value)
+    forget_first(known, most)
+
+
 def _first(known: dict[Key, Any], number: int) -> list[Key]:
     keys: Iterator[Key] = iter(known)
     return [next(keys) for _ in range(number)]

@@ -28,8 +28,6 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.leftovers import Leftovers
 
-LEADER_UNKNOWN = -1
-
 
 class Obligation(msgspec.Struct, gc=False):
     """What must happen. ``since_us``: when it came up; ``by``: the event that did it, None for the window itself;

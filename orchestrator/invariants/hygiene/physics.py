@@ -9,7 +9,7 @@ import msgspec
 from actors.trace.events import LinkRuleChange, NodeDown, NodeUp, Rpc, RpcReply, RunRepeat, Stamped
 from actors.trace.stamper import connection_source
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, CONNECTIONS_REMEMBERED, forget_first, touch
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import RUN, TRACE
 
 DRIVER = "driver"
@@ -92,8 +92,7 @@ class PhysicsHold(KeyedInvariant[Links]):
             )
         kind = type(body)
         if kind is NodeDown:
-            state.ended[event.incarnation] = True
-            forget_first(state.ended, CHANGES_REMEMBERED)
+            remember(state.ended, event.incarnation, True, CHANGES_REMEMBERED)
             state.answered.clear()  # its connections ended with it
             return NOTHING
         for cut in state.cuts.values():
@@ -105,8 +104,7 @@ class PhysicsHold(KeyedInvariant[Links]):
         connection, _, number = event.req.rpartition("#")
         if kind is Rpc and connection_source(connection) == event.node:
             if body.outcome != "answered":
-                touch(state.closed, connection, True)
-                forget_first(state.closed, CONNECTIONS_REMEMBERED)
+                remember(state.closed, connection, True, CONNECTIONS_REMEMBERED)
                 state.answered.pop(connection, None)
             elif connection in state.closed:
                 return self.violated(
@@ -123,8 +121,7 @@ class PhysicsHold(KeyedInvariant[Links]):
     ) -> Emissions:
         state.tested += 1
         before = last.get(connection, -1)
-        touch(last, connection, number)
-        forget_first(last, CONNECTIONS_REMEMBERED)
+        remember(last, connection, number, CONNECTIONS_REMEMBERED)
         if number > before:
             return NOTHING
         how = "twice" if number == before else f"after that of {before}"

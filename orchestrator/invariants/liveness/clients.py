@@ -39,7 +39,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, committed_alone, witness
 from orchestrator.invariants.folds.known_findings import former_epoch, known_as
-from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
@@ -139,8 +139,9 @@ class SendsReturn(PartitionInvariant[Sends]):
             return NOTHING
         if kind is SendInvoke:
             self.oblige(state, body.op, event)
-            state.sends[body.op] = OpenSend(body.acks, event.node, *place_of(body.uid))
-            forget_first(state.sends, OPEN_REMEMBERED)  # their clients are gone
+            remember(
+                state.sends, body.op, OpenSend(body.acks, event.node, *place_of(body.uid)), OPEN_REMEMBERED
+            )  # their clients are gone
             return NOTHING if state.armed_us >= 0 else self.arm(state)
         state.sends.pop(body.op, None)
         if body.outcome == "unknown":

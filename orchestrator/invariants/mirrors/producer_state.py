@@ -8,7 +8,7 @@ from actors.log.batch import add_sequence
 from actors.node.errors import KafkaError
 from actors.trace.events import LogAppend, ReplyPartition, Stamped, TxnGuard
 from orchestrator.invariants.folds.fold import Witness, witness
-from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, remember
 
 NO_PRODUCER_STATE = "A leader without records of the producer id accepted a batch with any sequence number."
 """Exemption, where it follows from T2's of the same name."""
@@ -348,8 +348,7 @@ class ProducerStates(msgspec.Struct):
             # The other errors do not say that something before is missing.
             known = self.acknowledged.get(name, Acknowledged())
             last = told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or told.base_sequence <= known.all_below
-            self.refused[name] = last or self.refused.get(name, False)
-            forget_first(self.refused, SESSIONS_REMEMBERED)
+            remember(self.refused, name, last or self.refused.get(name, False), SESSIONS_REMEMBERED)
         if told.error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
             self._acknowledge(name, told.base_sequence, told.last_sequence)
 

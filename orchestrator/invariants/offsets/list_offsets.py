@@ -31,7 +31,7 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
@@ -146,8 +146,9 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         if type(body) is ListInvoke:
             if body.timestamp == LATEST and body.replica_id < 0:
                 self._settle(state, event.wall)
-                state.open[body.op] = Asked(state.floors.get(body.isolation, ()), witness(event))
-                forget_first(state.open, OPEN_REMEMBERED)  # their clients are gone
+                remember(
+                    state.open, body.op, Asked(state.floors.get(body.isolation, ()), witness(event)), OPEN_REMEMBERED
+                )  # their clients are gone
         elif type(body) is ListReturn:
             asked = state.open.pop(body.op, None)
             if asked is not None and body.outcome == "ok" and body.error == 0:
@@ -366,8 +367,12 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     def _wait(self, state: Refusals, event: Stamped, body: RpcPark, mirror: LogMirror) -> None:
         if state.key in body.tps:
             replica = mirror.replica(event.node)
-            state.waiting[body.connection] = Waited(body.correlation_id, replica.leads, replica.high_watermark)
-            forget_first(state.waiting, OPEN_REMEMBERED)
+            remember(
+                state.waiting,
+                body.connection,
+                Waited(body.correlation_id, replica.leads, replica.high_watermark),
+                OPEN_REMEMBERED,
+            )
 
     def _judge(
         self, state: Refusals, value: str, version: int, told: ReplyPartition, start: int, high_watermark: int

@@ -18,7 +18,7 @@ from actors.trace.events import (
     TierTask,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_first, touch
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 
@@ -128,8 +128,12 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
                 self._decided(state, event, body.connection, body.correlation_id)
             role = state.roles.get(event.node)
             if role is not None and state.key in body.tps:
-                touch(state.fenced, (event.node, body.connection), (body.correlation_id, role.leader_epoch))
-                forget_first(state.fenced, OPEN_REMEMBERED)
+                remember(
+                    state.fenced,
+                    (event.node, body.connection),
+                    (body.correlation_id, role.leader_epoch),
+                    OPEN_REMEMBERED,
+                )
             return NOTHING
         if type(body) is TierTask:
             if body.phase == "finish" and body.kind == "list-offsets":
@@ -195,8 +199,9 @@ class ReplicaFetchesAreFenced(KeyedInvariant[Lives]):
 
     def _decided(self, state: Lives, event: Stamped, connection: str, correlation_id: int) -> None:
         """A broker knows what it will say of this partition, once it knows it of others."""
-        touch(state.decided, (event.node, connection), (correlation_id, state.roles.get(event.node)))
-        forget_first(state.decided, OPEN_REMEMBERED)
+        remember(
+            state.decided, (event.node, connection), (correlation_id, state.roles.get(event.node)), OPEN_REMEMBERED
+        )
 
     def _polled(self, state: Lives, event: Stamped, body: PollReturn) -> Emissions:
         """Records that a consumer got in a leader epoch: of who has led it, and of no later one."""

@@ -20,7 +20,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least, remember
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 from orchestrator.invariants.mirrors.min_isr import HEARD, Least, LeastIsr
@@ -215,8 +215,12 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         elif type(body) is PartAssume:
             self._assumed(state, event, body)
         elif type(body) is PartChange:
-            state.isrs[body.partition_epoch] = sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr})
-            forget_first(state.isrs, CHANGES_REMEMBERED)
+            remember(
+                state.isrs,
+                body.partition_epoch,
+                sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr}),
+                CHANGES_REMEMBERED,
+            )
         elif type(body) is IsrPropose and body.outcome == "proposed":
             asked = (event.incarnation, body.proposal, body.leader_epoch, body.partition_epoch, body.members)
             if state.judged.get(event.node) == asked:

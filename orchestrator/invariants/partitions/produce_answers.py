@@ -7,7 +7,7 @@ import msgspec
 from actors.node.spec import METADATA_PARTITION
 from actors.trace.events import LogAppend, LogHw, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import PARTITION
 
 ACKS_ALL = -1
@@ -80,8 +80,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         known = state.waiting.pop(connection, None)
         moment = _moment(event)
         batches = known.batches + 1 if known is not None and known.appended.step == moment.step else 1
-        state.waiting[connection] = Waiting(body.last + 1, batches, moment)
-        forget_first(state.waiting, CONNECTIONS_REMEMBERED)
+        remember(state.waiting, connection, Waiting(body.last + 1, batches, moment), CONNECTIONS_REMEMBERED)
         return NOTHING
 
     def _answered(self, state: Produces, event: Stamped, body: RpcReply) -> Emissions:

@@ -18,7 +18,7 @@ from orchestrator.invariants.folds.fold import (
     committed_alone,
     witness,
 )
-from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first
+from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, remember
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.transactions.decided import EPOCH_BUMP
@@ -170,8 +170,7 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
             state.open.pop(client, None)
             if body.version >= EPOCH_BUMP:
                 begun = Begun(client, body.transaction, body.transactional_id, event.wall, witness(event))
-                state.open[client] = begun
-                forget_first(state.open, SESSIONS_REMEMBERED)  # their clients are gone
+                remember(state.open, client, begun, SESSIONS_REMEMBERED)  # their clients are gone
         elif state.transfers and event.node in state.readers:
             if kind is ConsPos:
                 self._begun(state, event, body.tp, body.new)
