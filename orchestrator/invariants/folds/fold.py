@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from actors.node.spec import split_topic_partition
 from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, Stamped, TraceEvent
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
@@ -44,6 +44,13 @@ An engine may hand out the others too."""
 
 UNCLEAN_ENABLE = "unclean.leader.election.enable"
 """Whether replicas outside the ISR may be elected."""
+
+MADE_WITH = {
+    TRANSACTION_STATE_TOPIC: "transaction.state.log.",
+    REMOTE_LOG_METADATA_TOPIC: "rlmm.config.remote.log.metadata.topic.",
+}
+"""Topics that brokers make with a min.insync.replicas of their own -> how the keys begin that say which
+(``TransactionStateManager.transactionTopicConfigs``, KIP-1235)."""
 
 FindingStatus = Literal["violated", "excused", "regained", "lost", "inconclusive"]
 Status = Literal["held", "violated", "excused", "inconclusive", "vacuous"]
@@ -167,6 +174,15 @@ class Profile(msgspec.Struct, frozen=True):
         if name == UNCLEAN_ENABLE and topic == TRANSACTION_STATE_TOPIC:
             return False
         return own[name] if name in own else self.setting(name, node, default)
+
+    def min_isr(self, tp: str) -> int:
+        """``min.insync.replicas`` that a topic partition was made with; of topics that brokers make for themselves at
+        most as many as they have replicas."""
+        prefix = MADE_WITH.get(split_topic_partition(tp)[0])
+        if prefix is None:
+            return int(self.topic_setting(tp, "min.insync.replicas", default=1))
+        replicas = int(self.setting(f"{prefix}replication.factor", default=3))
+        return min(int(self.setting(f"{prefix}min.isr", default=2)), replicas)
 
     def newest_version(self, node: str, api: str, default: int) -> int:
         """The newest version of an API that a node speaks; where rolling bounces change it, the oldest of those.

@@ -106,10 +106,11 @@ class SendsReturn(PartitionInvariant[Sends]):
     )
 
     def initial(self, key: str, profile: Profile) -> Sends:
-        min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
         hung, known = HungBrokers.among(profile), known_as(profile, "finding-hung-brokers")
         pushes = LatePushes.of(profile)
-        return Sends(key, beta_us=beta(profile, self.id), min_isr=min_isr, hung=hung, known=known, pushes=pushes)
+        return Sends(
+            key, beta_us=beta(profile, self.id), min_isr=profile.min_isr(key), hung=hung, known=known, pushes=pushes
+        )
 
     @property
     def news(self) -> tuple[type, ...]:

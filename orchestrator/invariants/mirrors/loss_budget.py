@@ -37,5 +37,4 @@ def loss_budget(profile: Profile, tp: str) -> LossBudget:
     """The budget of a topic partition."""
     if tp == METADATA_PARTITION:
         return LossBudget(quorum=True)
-    min_isr = int(profile.topic_setting(tp, "min.insync.replicas", default=1))
-    return LossBudget(max(min_isr, 1), profile.feature(ELR) not in ("", "0"))
+    return LossBudget(max(profile.min_isr(tp), 1), profile.feature(ELR) not in ("", "0"))

@@ -59,8 +59,7 @@ class RefusalIsBrief(PartitionInvariant[NewLeader]):
     )
 
     def initial(self, key: str, profile: Profile) -> NewLeader:
-        min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
-        return NewLeader(key, beta_us=beta(profile, self.id), min_isr=min_isr)
+        return NewLeader(key, beta_us=beta(profile, self.id), min_isr=profile.min_isr(key))
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -152,9 +151,8 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
         return (*super().news, MetaImage, BrokerReg, NodeUp)
 
     def initial(self, key: str, profile: Profile) -> LeaderView:
-        min_isr = int(profile.topic_setting(key, "min.insync.replicas", default=1))
         lag_us = 1000 * int(profile.setting("replica.lag.time.max.ms", default=30000))
-        return LeaderView(key, beta_us=beta(profile, self.id), min_isr=min_isr, lag_us=lag_us)
+        return LeaderView(key, beta_us=beta(profile, self.id), min_isr=profile.min_isr(key), lag_us=lag_us)
 
     def hear(self, state: LeaderView, event: Stamped) -> Emissions:
         body = event.body
