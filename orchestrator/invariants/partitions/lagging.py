@@ -25,9 +25,9 @@ from actors.trace.events import (
     RepFetch,
     Stamped,
 )
-from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, KeyedInvariant, Profile, Witness, witness
+from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import PartitionState
 
@@ -113,15 +113,14 @@ class Term(msgspec.Struct):
 
 
 class Terms(PartitionState):
-    """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. hindered:
-    node -> what keeps its timers from being right; clocks_us: node -> error of its clock; freed_us: when that ended
-    last. lags_us: node -> its replica.lag.time.max.ms, under "" that of the others; answer_us: how long an answer may
-    take. removed_at: offset in the metadata log at which the partition ends, -1 none."""
+    """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. timers:
+    whose are wrong; freed_us: when a pause of a node ended last. lags_us: node -> its replica.lag.time.max.ms, under ""
+    that of the others; answer_us: how long an answer may take. removed_at: offset in the metadata log at which the
+    partition ends, -1 none."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
-    hindered: dict[str, set[str]] = {}
-    clocks_us: dict[str, int] = {}
+    timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
     freed_us: dict[str, int] = {}
     lags_us: dict[str, int] = {}
     answer_us: int = 0
@@ -182,20 +181,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
 
     def _hindered(self, state: Terms, event: Stamped, body: Any) -> Emissions:
         """Something makes a node's time wrong, or no longer does."""
-        if type(body) is CtlFault:
-            nodes = body.targets if body.kind == NodePause.kind else ()
-            name, begins = f"{body.kind} {body.fault}", body.phase == "start"
-        else:
-            nodes, name, begins = [event.node], "clock", bool(body.offset_us or body.rate_ppm)
         found: list[Any] = []
-        for node in nodes:
-            late_us = 0
-            if type(body) is ClockSet:
-                late_us = abs(body.offset_us - state.clocks_us.get(node, 0))
-                state.clocks_us[node] = body.offset_us
-            hindrances = state.hindered.setdefault(node, set())
-            (hindrances.add if begins else hindrances.discard)(name)
-            if type(body) is CtlFault and not begins:
+        for node, late_us in state.timers.take(event, body):
+            if type(body) is CtlFault and body.phase != "start":
                 state.freed_us[node] = event.wall
             term = state.terms.get(node)
             if term is not None:
@@ -309,14 +297,14 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             if follower.offset == term.end:
                 return self.violated(state.key, f"{about} had the whole log, up to {term.end:,}", term.by, event)
             ago_us = event.wall - follower.caught_us
-            judged = not state.hindered.get(event.node) and follower.caught_us >= term.sane_us
+            judged = not state.timers.are_wrong(event.node) and follower.caught_us >= term.sane_us
             if judged and ago_us < term.lag_us - ROUNDING_US:
                 sentence = f"{about} had the whole log {ago_us // 1000:,} ms before: {LAG} is {term.lag_us // 1000:,}"
                 return self.violated(state.key, sentence, term.by, event)
         return NOTHING
 
     def _arm(self, state: Terms, node: str, term: Term) -> Emissions:
-        if term.busy or state.hindered.get(node):
+        if term.busy or state.timers.are_wrong(node):
             return NOTHING
         due_us = term.due_us()
         if due_us < 0 or 0 <= term.armed_us <= due_us:
@@ -331,7 +319,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 continue
             term.armed_us = -1
             due_us = term.due_us()
-            if term.busy or state.hindered.get(node) or not 0 <= due_us <= at_us:
+            if term.busy or state.timers.are_wrong(node) or not 0 <= due_us <= at_us:
                 found.extend(self._arm(state, node, term))
                 continue
             found.extend(self._missed(state, node, term, at_us))

@@ -36,6 +36,7 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
+from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first
 from orchestrator.invariants.folds.routes import METADATA_LOG
 from orchestrator.invariants.liveness.cluster import CONTROLLER
@@ -55,12 +56,11 @@ class Term(msgspec.Struct):
 
 
 class Terms(State):
-    """terms: by leader. hindered: node -> what keeps its timers from being right. offset_us: node -> error of its
-    clock. timeouts_us: node -> 1.5 times the fetch timeout; the longest one under ""."""
+    """terms: by leader. timers: whose are wrong. timeouts_us: node -> 1.5 times the fetch timeout; the longest one
+    under ""."""
 
     terms: dict[str, Term] = {}
-    hindered: dict[str, set[str]] = {}
-    offset_us: dict[str, int] = {}
+    timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
     timeouts_us: dict[str, int] = {}
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
 
@@ -104,24 +104,8 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
 
     def hear(self, state: Terms, event: Stamped) -> Emissions:
         body: Any = event.body
-        if type(body) is CtlFault:
-            nodes = body.targets if body.kind == NodePause.kind else ()
-            name, begins = f"{body.kind} {body.fault}", body.phase == "start"
-        elif type(body) is ClockSet:
-            nodes, name, begins = [event.node], "clock", bool(body.offset_us or body.rate_ppm)
-        else:
-            nodes, name, begins = [event.node], f"disk {body.rule}", body.phase == "start"
         found: list[Any] = []
-        for node in nodes:
-            late_us = 0
-            if type(body) is ClockSet:
-                # A timer that was set by a clock that is ahead comes later by as much.
-                late_us = abs(body.offset_us - state.offset_us.get(node, 0))
-                state.offset_us[node] = body.offset_us
-            elif type(body) is DiskRuleChange:
-                late_us = body.delay_max_us
-            hindrances = state.hindered.setdefault(node, set())
-            (hindrances.add if begins else hindrances.discard)(name)
+        for node, late_us in state.timers.take(event, body):
             term = state.terms.get(node)
             if term is not None:
                 term.since_us, term.fetched = event.wall + late_us, set()
@@ -177,7 +161,7 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
         return term.since_us + state.timeouts_us.get(node, state.timeouts_us[""]) + SLACK_US
 
     def _arm(self, state: Terms, node: str, term: Term) -> Emissions:
-        if state.hindered.get(node) or list(state.voters.of(node)) == [node]:
+        if state.timers.are_wrong(node) or list(state.voters.of(node)) == [node]:
             return NOTHING
         return (Deadline(self._due_us(state, node, term)),)
 
