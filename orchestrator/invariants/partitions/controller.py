@@ -259,7 +259,13 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         )
 
 
-class TheDeadAreNotInCharge(ControllerInvariant[State]):
+class Standing(State):
+    """elr: whether the cluster has eligible leader replicas, from its beginning to its end."""
+
+    elr: bool = False
+
+
+class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
     """A fenced broker serves no client and copies no record. If it stays in an ISR, the high watermark waits for it; if
     it leads, the partition is unavailable until it comes back.
 
@@ -281,10 +287,10 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
         "a leader.",
     }
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    def initial(self, key: str, profile: Profile) -> Standing:
+        return Standing(key, elr=profile.feature(ELR) not in ("", "0") and ELR not in profile.bounced)
 
-    def before(self, state: State, event: Stamped, mirror: MetadataView) -> Emissions:
+    def before(self, state: Standing, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
         assert type(body) is BrokerReg
         known = mirror.view_of(event).brokers.get(body.broker)
@@ -302,12 +308,12 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
             event,
         )
 
-    def step(self, state: State, event: Stamped, mirror: MetadataView) -> Emissions:
+    def step(self, state: Standing, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
         view = mirror.view_of(event)
         if type(body) is PartChange:
             state.tested += 1
-            return [*self._judge(view, body, event, None), *self._judge_members(view, body, event)]
+            return [*self._judge(state, view, body, event, None), *self._judge_members(view, body, event)]
         assert type(body) is BrokerReg
         if not body.fenced:
             return NOTHING
@@ -317,10 +323,10 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
             change = entry.body
             assert type(change) is PartChange
             if body.broker in change.isr or body.broker == change.leader:
-                found.extend(self._judge(view, change, event, entry.by))
+                found.extend(self._judge(state, view, change, event, entry.by))
         return found
 
-    def _judge(self, view: View, change: PartChange, event: Stamped, by: Witness | None) -> Emissions:
+    def _judge(self, state: Standing, view: View, change: PartChange, event: Stamped, by: Witness | None) -> Emissions:
         """A partition's state against the registrations; ``by``: the change, where the event is a registration."""
         if change.leader >= 0 and not view.is_unfenced(change.leader):
             return self.violated(
@@ -337,7 +343,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[State]):
             f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, but is "
             f"{_standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
         )
-        if change.leader < 0 and change.isr == dead[:1]:
+        if not state.elr and change.leader < 0 and change.isr == dead[:1]:
             return self.excused("last-member", change.tp, sentence, by, event)
         return self.violated(change.tp, sentence, by, event)
 

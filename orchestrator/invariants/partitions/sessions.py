@@ -38,7 +38,8 @@ class Unanswered(msgspec.Struct):
 class Sessions(State):
     """timeouts_us: node -> the session timeout; the longest under "". active: controller -> since when it leads. heard:
     "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker -> its last incarnation
-    that was. wrong: nodes whose clocks were set. shutdowns: whether brokers were told to stop."""
+    that was. wrong: nodes whose clocks were set. shutdowns: fault -> nodes that it has
+    an operator stop."""
 
     timeouts_us: dict[str, int] = {}
     active: dict[str, tuple[int, Witness]] = {}
@@ -46,7 +47,11 @@ class Sessions(State):
     unanswered: dict[str, Unanswered] = {}
     unfenced: dict[str, str] = {}
     wrong: set[str] = set()
-    shutdowns: bool = False
+    shutdowns: dict[str, list[str]] = {}
+
+    def stops(self, node: str) -> bool:
+        """Whether an operator may be about to stop a node."""
+        return any(node in nodes for nodes in self.shutdowns.values())
 
 
 class SessionsAreHonoured(ControllerInvariant[Sessions]):
@@ -65,7 +70,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
     unseen = (
         "Brokers that are fenced too late: L3 waits for another leader.",
-        "Fencing in runs in which an operator shuts down brokers: they request it.",
+        "The fencing of brokers that an operator shuts down, as long as that fault lasts: they request it.",
         "Controllers and brokers whose clocks were set.",
     )
     exemptions = {
@@ -89,7 +94,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         if known is None or known.fenced or active is None or event.node in state.wrong:
             return NOTHING
         replaced = body.incarnation != known.incarnation
-        stops = known.shutting_down or body.shutting_down or state.shutdowns
+        stops = known.shutting_down or body.shutting_down or state.stops(node_name(body.broker))
         if not replaced and (not body.fenced or stops):
             return NOTHING
         state.tested += 1
@@ -142,7 +147,10 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         elif type(body) is ClockSet:
             state.wrong.add(event.node)
         elif type(body) is CtlFault:
-            state.shutdowns = state.shutdowns or body.kind in SHUTDOWNS
+            if body.kind in SHUTDOWNS and body.phase == "start":
+                state.shutdowns[body.fault] = body.targets
+            else:
+                state.shutdowns.pop(body.fault, None)
         return NOTHING
 
     @staticmethod

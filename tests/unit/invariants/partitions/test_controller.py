@@ -231,13 +231,15 @@ def test_a_fenced_broker_in_charge() -> None:
     )
 
 
-def test_the_last_member_stays() -> None:
-    """Shows that the last member of an ISR may be fenced, if nobody leads; not if somebody does."""
-    trace = active()
+@pytest.mark.parametrize(("elr", "violated", "excused"), [("0", 0, {"last-member": 1}), ("1", 1, {})])
+def test_the_last_member_stays(elr: str, violated: int, excused: dict[str, int]) -> None:
+    """Shows that the last member of an ISR may be fenced, if nobody leads; not if somebody does, nor where a fenced
+    member becomes an eligible leader replica, and the ISR empty."""
+    trace = active(features={"eligible.leader.replicas.version": elr})
     trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
     trace.change(-1, 1, (1,), "fence", partition_epoch=2)
     trace.registered(1, fenced=True)
-    assert (trace.result("P9").violated, trace.result("P9").excused) == (0, {"last-member": 1})
+    assert (trace.result("P9").violated, trace.result("P9").excused) == (violated, excused)
     led = active()
     led.change(1, 0, (1,), "alter-isr", partition_epoch=1)
     led.registered(1, fenced=True)

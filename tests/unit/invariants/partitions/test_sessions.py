@@ -92,6 +92,18 @@ def test_what_is_no_test() -> None:
     assert {trace.result("P27").status for trace in (stops, told, clock)} == {"vacuous"}
 
 
+@pytest.mark.parametrize("over", [False, True])
+def test_a_shutdown_excuses_nobody_else(over: bool) -> None:
+    """Shows that another broker than the one that an operator shuts down is not fenced for it, and that nobody is once
+    that fault is over."""
+    told = unfenced()
+    told.emit("driver", CtlFault("f", "controlled-shutdown", "start", ["broker-1" if over else "broker-2"], {}))
+    if over:
+        told.emit("driver", CtlFault("f", "controlled-shutdown", "stop", ["broker-1"], {}))
+    registered(told, 0, fenced=True)
+    assert told.result("P27").status == "violated"
+
+
 @pytest.mark.parametrize(
     ("life", "before", "outcome", "statuses"),
     [
