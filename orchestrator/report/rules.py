@@ -35,6 +35,7 @@ BECAUSE = {
     "leader-away": "the leader was away",
     "log-start-moved": "the log start moved while remote storage was searched",
     "log-start-went-back": "a restart lost the log start",
+    "lost-decisions": "the transaction log lost the end of a transaction",
     "loss-budget": "disks lost more than replication can replace",
     "marker-of-former": "an earlier transaction had the same epoch",
     "metadata-lost": "the metadata of copies had lost records",

@@ -51,6 +51,12 @@ from orchestrator.invariants.folds.windows import (
     beta,
 )
 from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
+from orchestrator.invariants.liveness.lost_decisions import (
+    LOST_DECISIONS,
+    LOST_DECISIONS_RULE,
+    TELL_OF_LOST_DECISIONS,
+    LostDecisions,
+)
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
@@ -217,7 +223,8 @@ class Reading(PartitionState):
     consumer -> leader epoch of the position that it took up and has not read on from; former: the finding about those
     of a former topic, if it is one here. transactions: of what leaders appended; log_end: of that.
     committed_alone: consumers that read committed records. draining: consumers are to stop at the end; ends: consumer
-    -> where that is, as it looked it up then."""
+    -> where that is, as it looked it up then. processors: consumers that send in transactions; lost: by the
+    transaction log."""
 
     members: set[str] = set()
     positions: dict[str, int] = {}
@@ -237,6 +244,8 @@ class Reading(PartitionState):
     committed_alone: set[str] = set()
     draining: bool = False
     ends: dict[str, int] = {}
+    processors: set[str] = set()
+    lost: LostDecisions = msgspec.field(default_factory=LostDecisions)
 
     def append(self, body: LogAppend) -> None:
         """A leader appended; what an earlier one had there is gone."""
@@ -287,6 +296,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up the records that the consumer had to read.",
         LATE_PUSH_RULE: LATE_PUSH,
+        LOST_DECISIONS: f"{LOST_DECISIONS_RULE} Its application waits for that, and polls no more.",
     }
 
     def initial(self, key: str, profile: Profile) -> Reading:
@@ -295,15 +305,20 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         state.former = former_epoch(profile)
         state.members = {each for group in profile.groups.values() for each in group.get("members", [])}
         state.committed_alone = committed_alone(profile)
+        state.processors = set(profile.transactional)
         return state
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeDown, ConsOwn, CtlPhase)
+        return (*super().news, *TELL_OF_LOST_DECISIONS, ConsOwn, CtlPhase)
 
     def hear(self, state: Reading, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if isinstance(body, TELL_OF_LOST_DECISIONS):
+            state.lost.take(event)
+            if kind is PartChange:
+                return NOTHING
         if kind is NodeDown or kind is ConsOwn:
             # A member is to read what it is assigned, if it is assigned anything when it is back; by its name, whatever
             # topic of that name there is.
@@ -418,6 +433,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             return NOTHING
         if state.pushes.possible:
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
+        if name in state.processors and state.lost.any:
+            return self.excused(LOST_DECISIONS, state.key, sentence, obligation.by, newest)
         if len(hung) > 1:
             sentence += f"; the bound was extended once for each of {', '.join(hung)}, which hang"
             return self.violated(state.key, sentence, state.told, obligation.by, known=state.known)

@@ -47,6 +47,12 @@ from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
+from orchestrator.invariants.liveness.lost_decisions import (
+    LOST_DECISIONS,
+    LOST_DECISIONS_RULE,
+    TELL_OF_LOST_DECISIONS,
+    LostDecisions,
+)
 from orchestrator.invariants.liveness.removed_names import REMOVALS, RemovedNames
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
@@ -304,12 +310,16 @@ NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PARTITION, KafkaError.UNK
 UNREAD = frozenset({KafkaError.UNKNOWN_SERVER_ERROR, KafkaError.REQUEST_TIMED_OUT})
 """What is said of a look-up that the remote store does not answer."""
 
+OF_THE_CLUSTER = tuple(dict.fromkeys((*REMOVALS, *TELL_OF_LOST_DECISIONS)))
+"""What may explain why some requests lead nowhere."""
+
 
 class Retries(WindowState):
     """count: requests in a row that led nowhere; last: the newest of them, which ended at last_us, and
     out_of_order: it was a Produce whose batches were refused as out of order. silent: who was asked and is not in the
     core. stored: whether brokers need a remote store for some answers; unread: it was away when such a request failed.
-    removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata."""
+    removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata. lost: by the
+    transaction log; concurrent: the last request was refused because of another transaction."""
 
     count: int = 0
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
@@ -322,6 +332,8 @@ class Retries(WindowState):
     out_of_order: bool = False
     stored: bool = False
     unread: bool = False
+    lost: LostDecisions = msgspec.field(default_factory=LostDecisions)
+    concurrent: bool = False
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
@@ -342,6 +354,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
     exemptions = {
         LATE_PUSH_RULE: LATE_PUSH,
         "no-producer-state": NO_PRODUCER_STATE,
+        LOST_DECISIONS: LOST_DECISIONS_RULE,
         "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
         "remote-store-away": "Its requests looked offsets up. A broker may need the remote store for that, which was "
         "not in the core.",
@@ -359,7 +372,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, *REMOVALS)
+        return (*super().news, *OF_THE_CLUSTER)
 
     def initial(self, key: str, profile: Profile) -> Retries:
         stored = bool(profile.setting(REMOTE_STORAGE))
@@ -367,13 +380,13 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     def hear(self, state: Retries, event: Stamped) -> Emissions:
         body = event.body
-        if isinstance(body, REMOVALS):
-            if state.removed.take(event) and state.missed_one:
-                self.void(state, "useful")
-            return NOTHING
+        if isinstance(body, TELL_OF_LOST_DECISIONS):
+            state.lost.take(event)
+        if isinstance(body, REMOVALS) and state.removed.take(event) and state.missed_one:
+            self.void(state, "useful")
         if type(body) is CtlFault:
             state.pushes.take(body)
-        return super().hear(state, event)
+        return NOTHING if isinstance(body, OF_THE_CLUSTER) else super().hear(state, event)
 
     def look(self, state: Retries, event: Stamped) -> None:
         if state.key not in state.core:
@@ -408,6 +421,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         errors = "".join(f", {error_name(error)}" for error in body.errors)
         state.last, state.last_us = witness(event), event.wall
         state.out_of_order = body.api == "Produce" and list(body.errors) == [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        state.concurrent = KafkaError.CONCURRENT_TRANSACTIONS in body.errors
         state.told = f"{body.api} to {body.dst} ({body.outcome}{errors})"
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
@@ -425,6 +439,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, state.last)
         if state.out_of_order:
             return self.excused("no-producer-state", state.key, sentence, obligation.by, state.last)
+        if state.concurrent and state.lost.any:
+            return self.excused(LOST_DECISIONS, state.key, sentence, obligation.by, state.last)
         if len(state.silent) > 1:
             return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)
         if state.unread:

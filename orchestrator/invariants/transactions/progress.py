@@ -32,11 +32,19 @@ COMPLETE = "complete"
 LAST_EPOCH = 0x7FFF
 
 
+class Newest(msgspec.Struct, frozen=True):
+    """When, and under which coordinator, a transaction of a producer epoch was last heard of."""
+
+    producer_epoch: int
+    at_us: int
+    coordinator_epoch: int
+
+
 class Undecided(WindowState):
     """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
     brokers: those that have been heard of; taken: from the logs of partitions. home: partition of the transaction log
     that has it. known: obligation -> when, and in which leader epoch, the log that has its reason had it: that of
-    a decision under the newest coordinator. clocks: that
+    a decision under the newest coordinator. newest: state of the newest producer epoch. clocks: that
     may have said when the transaction began. mended: whoever is elected uncleanly leaves no transaction
     open (``kafka-7408``)."""
 
@@ -46,6 +54,7 @@ class Undecided(WindowState):
     taken: dict[str, Taken] = {}
     home: str = ""
     known: dict[str, tuple[int, int]] = {}
+    newest: Newest | None = None
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
@@ -160,9 +169,15 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         body = event.body
         assert isinstance(body, TxnState | TxnLoad)
         state.home = body.tp
+        newest = state.newest
+        if newest is None or producer_epoch >= newest.producer_epoch:
+            newest = state.newest = Newest(producer_epoch, event.wall, body.coordinator_epoch)
         if to_state in DECISIONS:
             if producer_epoch < LAST_EPOCH - 1:
                 self._due(state, COMPLETE, event, body.coordinator_epoch)
+                if producer_epoch < newest.producer_epoch:
+                    # Taken up again: what came after it was lost, so a partition may refuse its marker as too old.
+                    state.known[COMPLETE] = (newest.at_us, newest.coordinator_epoch)
         elif state.brokers <= state.core:
             self.kept(state, COMPLETE)
         else:

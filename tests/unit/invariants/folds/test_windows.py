@@ -788,6 +788,50 @@ def test_retries_that_are_no_wonder(api: str, error: int, silent: tuple[str, ...
     assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
 
 
+@pytest.mark.parametrize(
+    ("topic", "error", "excused"),
+    [
+        ("__transaction_state", KafkaError.CONCURRENT_TRANSACTIONS, {"lost-decisions": 1}),
+        ("__transaction_state", KafkaError.NOT_COORDINATOR, {}),
+        ("__consumer_offsets", KafkaError.CONCURRENT_TRANSACTIONS, {}),
+        ("", KafkaError.CONCURRENT_TRANSACTIONS, {}),
+    ],
+)
+@pytest.mark.parametrize("unclean", [True, False])
+def test_a_transaction_log_that_lost_records(unclean: bool, topic: str, error: int, excused: dict[str, int]) -> None:
+    """Shows that a producer may be told for ever that another transaction goes on, once the transaction log has lost
+    records, whose coordinator may have taken up again what is long over."""
+    run = Run()
+    if topic and unclean:
+        run.change(2, 1, isr=(2,), cause="unclean", tp=f"{topic}-0")
+    elif topic:
+        run.down("broker-3", "lossy", lost={f"{topic}-0": 1})
+        run.up("broker-3")
+    run.window()
+    run.insists(node="producer-1", errors=[error], api="EndTxn")
+    run.past("L13", 0.1)
+    assert (run.result("L13").excused, run.result("L13").violated) == (excused, 0 if excused else 1)
+
+
+@pytest.mark.parametrize(
+    ("lost", "transactional", "status"),
+    [(True, ["consumer-1"], "excused"), (False, ["consumer-1"], "violated"), (True, [], "violated")],
+)
+def test_who_waits_for_a_transaction_polls_no_more(lost: bool, transactional: list[str], status: str) -> None:
+    """Shows that a consumer need not read on if it sends in transactions, and the transaction log lost records."""
+    run = Run(transactional=transactional)
+    run.lead(1, 0)
+    run.append("broker-1", "a", "b")
+    run.emit("consumer-1", ConsPos(TP, -1, 0, 0, "assign"))
+    if lost:
+        run.down("broker-3", "lossy", lost={"__transaction_state-0": 1})
+        run.up("broker-3")
+    run.window()
+    run.high_watermark("broker-1", 2)
+    run.past("L6")
+    assert run.status("L6")[0] == status
+
+
 @pytest.mark.parametrize("error", [3, 100, 6])
 @pytest.mark.parametrize("removed", [True, False])
 def test_there_is_nothing_to_get_of_a_topic_that_was_removed(removed: bool, error: int) -> None:

@@ -269,6 +269,25 @@ def test_a_decision_that_its_coordinator_lost(tp: str, read: str, status: str) -
     assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
 
 
+@pytest.mark.parametrize(
+    ("lost", "epoch", "status"), [(True, 4, "excused"), (False, 4, "violated"), (True, 6, "violated")]
+)
+def test_a_decision_that_a_coordinator_takes_up_again(lost: bool, epoch: int, status: str) -> None:
+    """Shows that T9 excuses a decision of an older producer epoch if the transaction log has lost the newer one since:
+    a partition that still knows the newer one may refuse its marker."""
+    trace = opened()
+    trace.decides(True)
+    trace.ends("commit")
+    trace.completes(True)
+    trace.begins(6)
+    if lost:
+        trace.emit("broker-1", NodeDown("lossy", lost={STATE: 1}))
+    trace.loads("PrepareCommit", epoch, 2)
+    later(trace, 600)
+    result = trace.result("T9")
+    assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
 def coordinates(trace: TransactionTrace, broker: int, epoch: int, unclean: bool) -> None:
     """A broker takes up the partition of the transaction log, perhaps elected outside the ISR."""
     cause = "unclean" if unclean else "elect"
