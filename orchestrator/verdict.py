@@ -14,6 +14,7 @@ from chaos.words import times
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.folds.fold import Finding, Status
 from orchestrator.invariants.folds.known_findings import is_known, stalls
+from orchestrator.invariants.liveness.lost_decisions import LOST_DECISIONS
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH_RULE
 from orchestrator.run_dir import RunDir, read_json, write_json, wrong
 from orchestrator.story.moments import Moment, Step
@@ -30,6 +31,9 @@ NOT_CARRIED_OUT = 4
 
 STALLED = "the cluster did not "
 """How a doubt begins that says what the cluster did not come to in the end."""
+
+STALLING_RULES = frozenset({LATE_PUSH_RULE, LOST_DECISIONS})
+"""Rules that excuse a client which gets nowhere for ever, and with it a cluster that does not drain."""
 
 FINISHED_EARLY = "did not reach the steady state"
 """Status of a run whose time 0 never came."""
@@ -208,7 +212,9 @@ def judge(
     by_id = {result.id: result for result in results}
     shown = [each for result in results if result.status == "violated" for each in result.violations if each.rule]
     shows_a_stall = stalls(shown) or any(_is_stall(by_id.get(name)) for name in expectation.violated)
-    shows_a_stall = shows_a_stall or any(each.id[0] == "L" and LATE_PUSH_RULE in each.excused for each in results)
+    shows_a_stall = shows_a_stall or any(
+        each.id[0] == "L" and not STALLING_RULES.isdisjoint(each.excused) for each in results
+    )
     undecided.extend(doubt for doubt in doubts if not (shows_a_stall and doubt.startswith(STALLED)))
     went_its_way = not undecided
     named = [*expectation.violated, *expectation.held, *expectation.excused]

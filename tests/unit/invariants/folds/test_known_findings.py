@@ -229,3 +229,15 @@ def test_a_run_that_does_not_heal_is_in_doubt_otherwise() -> None:
     safety = violated("P10", rule="finding-reelected-in-place")
     assert verdict(safety).exit_code == 3
     assert verdict(safety, stalled=False).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("invariant", "rule", "exit_code"),
+    [("L13", "lost-decisions", 0), ("L5", "late-push", 0), ("L6", "isr-away", 3), ("T9", "lost-decisions", 3)],
+)
+def test_a_client_that_may_get_nowhere_keeps_its_cluster_from_draining(
+    invariant: str, rule: str, exit_code: int
+) -> None:
+    """Shows that not to heal, or to drain, is no doubt where a promise of progress is excused for good."""
+    excused = InvariantResult(invariant, invariant, "excused", 1, excused={rule: 1})
+    assert verdict(excused).exit_code == exit_code
