@@ -27,7 +27,8 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
-from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
+from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, offsets_losses
+from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 
 REMEMBERED = 256
 """Commits of a partition that are remembered."""
@@ -175,7 +176,7 @@ class Registers(State):
     tps: dict[str, Register] = {}
     begun: dict[str, Begun] = {}
     answers: dict[str, dict[int, list[Answer]]] = {}
-    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     removed: dict[str, list[int]] = {}
     images: dict[str, int] = {}
     epsilon_us: int = 0
@@ -259,7 +260,7 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
         return (NodeDown, PartChange, PartRemove, MetaImage)
 
     def initial(self, key: str, profile: Profile) -> Registers:
-        return Registers(key, losses=OffsetsLosses(profile), epsilon_us=profile.epsilon_us)
+        return Registers(key, losses=offsets_losses(profile), epsilon_us=profile.epsilon_us)
 
     def hear(self, state: Registers, event: Stamped) -> Emissions:
         state.losses.take(event)
@@ -426,7 +427,7 @@ class MetadataTimes(State):
     older: list[str] = []
     tps: dict[str, MetadataTime] = {}
     asked: dict[str, dict[str, list[Entry]]] = {}
-    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
 
     def of(self, tp: str) -> MetadataTime:
         """That of a partition."""
@@ -466,7 +467,7 @@ class CommitsGoForwardInMetadataTime(KeyedInvariant[MetadataTimes]):
     def initial(self, key: str, profile: Profile) -> MetadataTimes:
         spoken = ((node, own.get("versions", {}).get("OffsetCommit")) for node, own in profile.nodes.items())
         older = [node for node, range_ in spoken if range_ and range_[1] < EPOCH_SINCE]
-        return MetadataTimes(key, older=older, losses=OffsetsLosses(profile))
+        return MetadataTimes(key, older=older, losses=offsets_losses(profile))
 
     @property
     def news(self) -> tuple[type, ...]:

@@ -9,7 +9,8 @@ import msgspec
 from actors.trace.events import ConsOwn, GrpCommit, GrpGen, GrpLoad, NodeDown, NodeUp, PartChange, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
-from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, OffsetsLosses
+from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, offsets_losses
+from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 
 NO_GENERATION = -1
 TIMED_OUT = "rebalance timeout"
@@ -306,7 +307,7 @@ class Numbers(State):
     committed: dict[int, Generation] = {}
     reached: dict[int, Generation] = {}
     members: dict[str, Generation] = {}
-    losses: OffsetsLosses = msgspec.field(default_factory=OffsetsLosses)
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
 
 
 class GenerationsMoveForward(KeyedInvariant[Numbers]):
@@ -333,7 +334,7 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
         return (NodeUp, NodeDown, PartChange)
 
     def initial(self, key: str, profile: Profile) -> Numbers:
-        return Numbers(key, losses=OffsetsLosses(profile))
+        return Numbers(key, losses=offsets_losses(profile))
 
     def hear(self, state: Numbers, event: Stamped) -> Emissions:
         if type(event.body) is NodeUp:

@@ -21,6 +21,7 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, remember
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.mirrors.partition_losses import Lost, PartitionLosses
 from orchestrator.invariants.transactions.decided import EPOCH_BUMP
 
 REMEMBERED = 1 << 12
@@ -78,14 +79,6 @@ class Got(msgspec.Struct):
     by: Witness | None = None
 
 
-class Lost(msgspec.Struct, frozen=True, gc=False):
-    """When the log of a partition may have lost its end, and by which rule."""
-
-    at_us: int
-    tp: str
-    rule: str
-
-
 class Accounts(State):
     """``readers``: clients at read_committed. ``open``: client's incarnation -> its transaction, if it has an epoch of
     its own; ``transfers``: name -> those that have sent something; ``transfer_of``: uid -> name. ``got``: name ->
@@ -100,6 +93,7 @@ class Accounts(State):
     readings: dict[str, list[Reading]] = {}
     homes: dict[str, str] = {}
     losses: list[Lost] = []
+    disks: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
 
     def lose(self, losses: list[Lost]) -> None:
         """Logs may have lost their ends. What is older than every transfer that is remembered explains nothing."""
@@ -146,15 +140,10 @@ class NothingIsMadeOrLost(KeyedInvariant[Accounts]):
         return (PartChange, NodeDown)
 
     def initial(self, key: str, profile: Profile) -> Accounts:
-        return Accounts(key, readers=committed_alone(profile))
+        return Accounts(key, readers=committed_alone(profile), disks=PartitionLosses(profile))
 
     def hear(self, state: Accounts, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is PartChange:
-            if body.cause == "unclean":
-                state.lose([Lost(event.wall, body.tp, "unclean-election")])
-        elif type(body) is NodeDown:
-            state.lose([Lost(event.wall, tp, "loss-budget") for tp in body.lost])
+        state.lose(state.disks.take(event))
         return NOTHING
 
     def step(self, state: Accounts, event: Stamped) -> Emissions:

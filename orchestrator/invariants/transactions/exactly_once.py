@@ -33,6 +33,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.mirrors.partition_losses import Lost, PartitionLosses
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, EPOCH_SHARED, MARKER_OF_FORMER, Begins
 
 REMEMBERED = 1 << 13
@@ -98,15 +99,6 @@ class Span(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.first < offset < self.last and (self.until_us < 0 or sent.at_us <= self.until_us)
 
 
-class Lost(msgspec.Struct, frozen=True, gc=False):
-    """When the log of a partition may have lost its end, or a transaction in it ended as another one, or a member
-    continued there from an old position; and by which rule."""
-
-    at_us: int
-    tp: str
-    rule: str
-
-
 class Deleted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Since when the log of the inputs has started at ``start``, or later."""
 
@@ -142,6 +134,7 @@ class Processing(State):
     readers: dict[str, Reading] = {}
     passed: dict[str, list[Span]] = {}
     losses: list[Lost] = []
+    disks: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     decisions: dict[str, dict[int, Decision]] = {}
     late: dict[int, list[tuple[int, bool]]] = {}
     cut_us: dict[str, int] = {}
@@ -198,17 +191,14 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             member: str(profile.setting(TRANSACTIONAL_ID, member) or member)  # as the processor itself decides
             for member in group_of
         }
-        return Processing(key, group_of=group_of, id_of=id_of)
+        return Processing(key, group_of=group_of, id_of=id_of, disks=PartitionLosses(profile))
 
     def hear(self, state: Processing, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is PartChange:
             state.leaders[body.tp] = node_name(body.leader) if body.leader >= 0 else ""
-            if body.cause == "unclean":
-                self._lose(state, Lost(event.wall, body.tp, "unclean-election"))
-        elif type(body) is NodeDown:
-            for tp in body.lost:
-                self._lose(state, Lost(event.wall, tp, "loss-budget"))
+        for lost in state.disks.take(event):
+            self._lose(state, lost)
         return NOTHING
 
     @staticmethod

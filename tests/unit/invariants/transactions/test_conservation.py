@@ -14,8 +14,10 @@ READER = "consumer-1"
 class Bank(TransactionTrace):
     """App-1 makes transfers from orders-0 to orders-1; consumer-1 reads both at read_committed."""
 
-    def __init__(self) -> None:
-        super().__init__(transactional=["app-1"], nodes={READER: {"config": {"isolation.level": "read_committed"}}})
+    def __init__(self, least: int = 1) -> None:
+        config = {"min.insync.replicas": least}
+        reader = {"config": {"isolation.level": "read_committed"}}
+        super().__init__(transactional=["app-1"], config=config, nodes={READER: reader})
         self.state("Empty", "Ongoing")
 
     def transfer(self, number: int, amount: int = 3, version: int = 2) -> None:
@@ -112,6 +114,18 @@ def test_what_nobody_promises() -> None:
     trace.gets(ACCOUNTS[0], 0, "0-", "1-", "2-", node="consumer-2")
     trace.gets(ACCOUNTS[1], 0, "0+", "2+", node="consumer-2")
     assert trace.result("C10").status == "vacuous"
+
+
+@pytest.mark.parametrize(("least", "status"), [(1, "excused"), (2, "violated")])
+def test_what_a_disk_that_loses_its_end_excuses(least: int, status: str) -> None:
+    """Shows that one disk excuses half a transfer only if no second replica must have what it lost."""
+    trace = Bank(least)
+    for number in range(3):
+        trace.transfer(number)
+    trace.down("broker-2", "lossy", lost={ACCOUNTS[1]: 1})
+    trace.gets(ACCOUNTS[0], 0, "0-", "1-", "2-")
+    trace.gets(ACCOUNTS[1], 0, "0+", "2+")
+    assert trace.result("C10").status == status
 
 
 @pytest.mark.parametrize(

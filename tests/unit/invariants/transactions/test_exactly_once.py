@@ -15,8 +15,9 @@ GROUPS = {"copier": {"members": ["app-1", "app-2"], "partitions": [ORDERS]}}
 class Copier(TransactionTrace):
     """A group that copies orders-0 to copies-0, record by record, and consumer-1 that reads that."""
 
-    def __init__(self) -> None:
-        super().__init__(groups=GROUPS, transactional=["app-1", "app-2"])
+    def __init__(self, least: int = 1) -> None:
+        config = {"min.insync.replicas": least}
+        super().__init__(groups=GROUPS, transactional=["app-1", "app-2"], config=config)
         self.emit("broker-1", GrpCommit(ORDERS, "copier", POSITIONS, 0, "app-1", 0, 0))
         self.state("Empty", "Ongoing")
 
@@ -33,9 +34,9 @@ class Copier(TransactionTrace):
         self.emit("controller-1", PartChange(tp, 5, 1, 2, 1, 1, [2], [1, 2, 3], cause))  # type: ignore[arg-type]
 
 
-def three(second: str = "app-1:1") -> Copier:
+def three(second: str = "app-1:1", least: int = 1) -> Copier:
     """Three records are processed; ``second``: the output of the second one that is visible."""
-    trace = Copier()
+    trace = Copier(least)
     for number in range(3):
         trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
     outputs = [uid for uid in ("app-1:0", second, "app-1:2") if uid]
@@ -163,6 +164,16 @@ def test_what_an_unclean_election_excuses(elected: str, status: str) -> None:
     """Shows that one of a partition that knows what was processed excuses a second output, and no other one does."""
     trace = three()
     trace.elected(elected)
+    trace.processed(41, "p:1", "app-2:0", node="app-2")
+    trace.polled("consumer-1", COPIES, 10, "app-2:0")
+    assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(("least", "status"), [(1, "excused"), (2, "violated")])
+def test_what_a_disk_that_loses_its_end_excuses(least: int, status: str) -> None:
+    """Shows that one disk excuses a second output only if no second replica must have what it lost."""
+    trace = three(least=least)
+    trace.down("broker-2", "lossy", lost={POSITIONS: 1})
     trace.processed(41, "p:1", "app-2:0", node="app-2")
     trace.polled("consumer-1", COPIES, 10, "app-2:0")
     assert trace.result("T15").status == status
