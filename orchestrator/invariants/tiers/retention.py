@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     LogAppend,
@@ -13,13 +16,13 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartAssume,
-    PartChange,
     Stamped,
     TierSegment,
 )
 from actors.trace.tier_events import DELETED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RetainedLogs, RetentionInvariant
 from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
 
@@ -28,13 +31,14 @@ LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
 
 class Kept(RetainedLogs):
     """Of a tiered partition. known: broker -> the copies that its process knows. leader: who leads it, "" nobody is
-    known to. looks: it has looked where the log begins, so that it knows all copies; deleting: the copy that it deletes
-    now, "" none."""
+    known to. looks: it has looked where the log begins, so that it knows all copies. losses: of all partitions;
+    deleting: the copy that it deletes now, "" none."""
 
     known: dict[str, KnownCopies] = {}
     leader: str = ""
     leader_epoch: int = -1
     looks: bool = False
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     deleting: str = ""
 
 
@@ -63,26 +67,27 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         "whether a deletion that has begun succeeds: R12 judges what is reported",
         "retention by age in runs in which a clock was set",
         "partitions whose limits an operator changes, and topics that were created again or removed",
-        "partitions after an unclean election, or after a disk lost a part: a copy may be of another log",
+        "partitions that may have lost committed records, or their metadata: a copy may be of another log",
         "copies that were never finished: R12 judges those",
     )
 
     def initial(self, key: str, profile: Profile) -> Kept:
         beta_us = beta(profile, self.id)
-        return Kept(key, beta_us=beta_us, since_us=0, profile=profile, wrong=is_recreated(key))
+        losses = PartitionLosses(profile)
+        return Kept(key, beta_us=beta_us, since_us=0, profile=profile, wrong=is_recreated(key), losses=losses)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
-    def takes_copies(self, state: Kept, body: PartChange) -> bool:
-        """That of the metadata of copies loses those of other partitions."""
-        return True
+    def hear(self, state: Kept, event: Stamped) -> Emissions:
+        lost = state.losses.take(event)
+        if any(each.tp == state.key or each.tp.startswith(REMOTE_LOG_METADATA_TOPIC) for each in lost):
+            state.give_up()
+        return super().hear(state, event)
 
     def restarts(self, state: Kept, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
         if event.node == state.leader:
             self._leads(state, "")
-        if isinstance(body, NodeDown) and body.lost:
-            state.give_up()
 
     # ---- what brokers do --------------------------------------------------------------------------------------
 

@@ -110,7 +110,7 @@ def test_a_copy_below_the_log_start() -> None:
         assert trace.result("R13").violated == violated
 
 
-@pytest.mark.parametrize("hindrance", ["pause", "unclean", "lost", "clock", "leader", "down", "unready"])
+@pytest.mark.parametrize("hindrance", ["pause", "unclean", "lost", "metadata", "clock", "leader", "down", "unready"])
 def test_what_may_stay(hindrance: str) -> None:
     """Shows that nothing is judged after a loss, or of a leader that is stopped or gone, or knows no copies yet."""
     trace = Copies(**({"retention_ms": 1} if hindrance == "clock" else {"retention_bytes": 4 * BATCH_BYTES}))
@@ -118,6 +118,8 @@ def test_what_may_stay(hindrance: str) -> None:
         trace.change(1, 1, cause="unclean")
     elif hindrance == "lost":
         trace.down("broker-2", "lossy", lost={TP: 5})
+    elif hindrance == "metadata":
+        trace.change(2, 1, cause="unclean", tp="__remote_log_metadata-0")
     elif hindrance == "clock":
         trace.emit("broker-2", ClockSet("c", "start", 1, 0))
     elif hindrance == "leader":
@@ -131,3 +133,16 @@ def test_what_may_stay(hindrance: str) -> None:
         trace.tier("known", "c", 4)
     trace.waits(1.1)
     assert trace.result("R13").violated == 0
+
+
+@pytest.mark.parametrize("lost", ["another", "too-few"])
+def test_what_a_loss_does_not_excuse(lost: str) -> None:
+    """Shows that copies have to go though another partition was elected uncleanly, or one disk of two lost a part."""
+    trace = Copies(retention_bytes=4 * BATCH_BYTES, min_insync_replicas=2 if lost == "too-few" else 1)
+    if lost == "another":
+        trace.change(2, 1, cause="unclean", tp="other-0")
+        trace.down("broker-2", "lossy", lost={"other-0": 5})
+    else:
+        trace.down("broker-2", "lossy", lost={TP: 5})
+    trace.waits(1.1)
+    assert trace.result("R13").violated == 1
