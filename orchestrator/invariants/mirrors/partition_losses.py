@@ -8,6 +8,7 @@ from actors.node.spec import node_name
 from actors.trace.events import NodeDown, PartChange, Stamped
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.mirrors.loss_budget import loss_budget
 
 UNCLEAN = "unclean"
@@ -23,19 +24,20 @@ class Lost(msgspec.Struct, frozen=True, gc=False):
 
 
 class DiskLoss(msgspec.Struct):
-    """What a disk lost of a partition, from an offset on. alone: while it was missing the ISR was this replica and no
-    other; again: it has come into the ISR since, and has it all again."""
+    """What a disk lost of a partition, from an offset on. number: how many others of it came before. alone: while it
+    was missing the ISR was this replica and no other; again: it has come into the ISR since, and has it all again."""
 
     node: str
     start: int
+    number: int
     alone: bool
     again: bool = False
 
 
 class PartitionLosses(msgspec.Struct):
     """prefix: how the partitions are called that count. unclean: partition -> last leader epoch that began uncleanly;
-    lost: partition -> what disks lost, in the order of the trace; isr: partition -> as the newest controller has it.
-    profile: says how much disks may lose."""
+    lost: partition -> what disks lost last, in the order of the trace; isr: partition -> as the newest controller has
+    it. profile: says how much disks may lose."""
 
     profile: Profile = Profile()
     prefix: str = ""
@@ -52,8 +54,9 @@ class PartitionLosses(msgspec.Struct):
         gone = []
         for tp, offset in body.lost.items() if type(body) is NodeDown else ():
             if tp.startswith(self.prefix):
-                alone = self.isr.get(tp) == [event.node]
-                self.lost.setdefault(tp, []).append(DiskLoss(event.node, offset, alone))
+                alone, known = self.isr.get(tp) == [event.node], self.lost.setdefault(tp, [])
+                known.append(DiskLoss(event.node, offset, self.count(tp), alone))
+                del known[:-CHANGES_REMEMBERED]
                 if self._exceeds(tp):
                     gone.append(Lost(event.wall, tp, LOSS_BUDGET))
         return gone
@@ -86,12 +89,13 @@ class PartitionLosses(msgspec.Struct):
 
     def count(self, tp: str) -> int:
         """How often disks have lost something of a partition so far."""
-        return len(self.lost.get(tp, ()))
+        known = self.lost.get(tp)
+        return known[-1].number + 1 if known else 0
 
     def rule(self, tp: str, since_epoch: int, offset: int = 1 << 62, since: int = 0) -> str:
         """The rule by which what leader epoch ``since_epoch`` committed at ``offset``, when disks had lost something
         ``since`` times, may be gone, "" if there is none."""
         if self.unclean.get(tp, -1) > since_epoch:
             return UNCLEAN_ELECTION
-        lost = [each for each in self.lost.get(tp, [])[since:] if each.start <= offset]
+        lost = [each for each in self.lost.get(tp, ()) if each.number >= since and each.start <= offset]
         return DISK_LOSS if self._is_too_much(tp, lost) else ""
