@@ -87,7 +87,8 @@ def spark_for_ray(master: str) -> SparkSession:
     beside = str(Path(sys.executable).parent)
     if beside not in os.environ.get("PATH", "").split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([beside, os.environ.get("PATH", os.defpath)])
-    settings = _token()
+    # Of the executors, too: those of a Spark that was there have the PATH of its workers.
+    settings = {"spark.executorEnv.PATH": os.environ["PATH"], **_token()}
     if local:
         # Ray would take its size from the machine's, once for each executor.
         sizes = {

@@ -33,6 +33,7 @@ class Daemon:
                 [f"{_find_spark_home()}/bin/spark-class", *words],
                 env={
                     **os.environ,
+                    "PATH": _path_of_others(),
                     "SPARK_LOCAL_IP": LOOPBACK,
                     "SPARK_NO_DAEMONIZE": "1",
                     "PYSPARK_PYTHON": sys.executable,
@@ -58,6 +59,12 @@ class Daemon:
             os.kill(each.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+
+
+def _path_of_others() -> str:
+    """PATH as somebody has it who knows nothing of this environment of Python's."""
+    own = str(Path(sys.executable).parent)
+    return os.pathsep.join(each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if each != own)
 
 
 class Standalone:
