@@ -64,7 +64,7 @@ class Memory(State):
     loaded: dict[str, Loaded] = {}
     stable: dict[str, Stable] = {}
     empty: dict[str, int] = {}
-    removed: dict[str, tuple[tuple[str, int, str], Stable]] = {}
+    removed: dict[str, tuple[tuple[str, str, str], Stable]] = {}
 
     def settle(self, mirror: LogMirror) -> None:
         """Sort out what has become of records below what is committed."""
@@ -325,9 +325,12 @@ def _may_be_newer(record: Record, end: int) -> bool:
     return record.log_offset >= end or record.producer_id >= 0
 
 
-def step_of(event: Stamped) -> tuple[str, int, str]:
-    """What the events of one step have in common."""
-    return event.node, event.wall, event.cause
+def step_of(event: Stamped) -> tuple[str, str, str]:
+    """What the events of one step have in common: the message that it takes, or else its time. Where a barrier stops a
+    live node within a step, what comes after that has a later time."""
+    if event.cause or event.req:
+        return event.node, event.cause, event.req
+    return event.node, "", str(event.wall)
 
 
 def _superseded(mirror: LogMirror, epoch: int) -> bool:

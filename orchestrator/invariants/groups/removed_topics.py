@@ -47,7 +47,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 class Duty(msgspec.Struct, frozen=True, gc=False):
     """What a coordinator had stored of a partition when it applied its removal, in ``step``."""
 
-    step: tuple[str, int, str]
+    step: tuple[str, str, str]
     removal: Removal
     image: int
     offsets_tp: str

@@ -364,11 +364,6 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
         return NOTHING
 
 
-def _step(event: Stamped) -> tuple[str, str, int]:
-    """The step of a node in which an event was recorded: all of them have one time."""
-    return event.node, event.req, event.wall
-
-
 def _able(state: Pools, view: View, known: PartChange) -> list[int]:
     """Who could be elected cleanly: the active members of the ISR; those of the ELR if the ISR is empty, or if its only
     active member is fenced in this very step, and nobody else is in it."""
@@ -384,9 +379,11 @@ def _standing(view: View, broker: int) -> str:
 
 class Doubt(msgspec.Struct, frozen=True):
     """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
-    registers after an unclean shutdown, and is eligible no more. by_fence: both end it, not only the latter."""
+    registers after an unclean shutdown, and is eligible no more. req: that the controller served. by_fence: both end
+    it, not only the latter."""
 
-    step: tuple[str, str, int]
+    node: str
+    req: str
     eligible: int
     finding: Finding
     by_fence: bool
@@ -400,9 +397,9 @@ class Pools(State):
     elr: bool = False
     doubts: list[Doubt] = []
 
-    def settle(self, step: tuple[str, str, int]) -> Emissions:
-        """What was in doubt when a controller began another step is in none any more."""
-        over = [each for each in self.doubts if each.step != step]
+    def settle(self, node: str, req: str | None = None) -> Emissions:
+        """What a controller left in doubt is in none any more, but for the request that it still serves."""
+        over = [each for each in self.doubts if each.node == node and each.req != req]
         self.doubts = [each for each in self.doubts if each not in over]
         return [each.finding for each in over]
 
@@ -433,20 +430,24 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
 
     def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        settled, body = state.settle(_step(event)) if state.doubts else NOTHING, event.body
+        body = event.body
         if type(body) is PartChange:
-            return [*settled, *self._change(state, event, body, mirror.view_of(event))]
+            # Of one step come those that take a broker out of its partitions, and the one that fences it, or registers
+            # it anew. Between them a live node may stand at a barrier.
+            goes_on = event.req if body.cause in (*REMOVING, "unclean") else None
+            return [*state.settle(event.node, goes_on), *self._change(state, event, body, mirror.view_of(event))]
         assert type(body) is BrokerReg
+        settled = state.settle(event.node, event.req)
         gone = body.fenced or body.shutting_down
         state.doubts = [
             each
             for each in state.doubts
-            if each.eligible != body.broker or not (body.unclean or (gone and each.by_fence))
+            if (each.node, each.eligible) != (event.node, body.broker) or not (body.unclean or (gone and each.by_fence))
         ]
-        return settled
+        return [*settled, *state.settle(event.node)]
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
-        return state.settle(("", "", -1))
+        return [each.finding for each in state.doubts]
 
     def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
         entry = view.partitions.get(body.tp)
@@ -473,10 +474,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         )
         assert isinstance(found, Finding)
         if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
-            state.doubts.append(Doubt(_step(event), known.elr[0], found, by_fence=False))
+            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found, by_fence=False))
             return NOTHING
         if len(able) == 1:
-            state.doubts.append(Doubt(_step(event), able[0], found, by_fence=True))
+            state.doubts.append(Doubt(event.node, event.req, able[0], found, by_fence=True))
             return NOTHING
         return (found,)
 

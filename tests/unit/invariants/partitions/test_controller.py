@@ -346,7 +346,6 @@ def test_unclean_elections_need_leave() -> None:
         if brokers is not None:
             trace.emit("controller-1", ConfigChange(13, 1, "broker/", key, brokers))
         trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
-        trace.apart = 0
         trace.change(3, 1, (3,), "unclean", partition_epoch=2, asked=asked)
         trace.registered(1, fenced=True)
         assert trace.result("P21").status == status
@@ -380,7 +379,6 @@ def test_nobody_is_elected_uncleanly_while_another_could_lead(
     allowed; unless it is fenced in the very step of the election, which is recorded behind it."""
     trace = active(**ELIGIBLE, config={"unclean.leader.election.enable": True})
     trace.change(isr[0] if isr else -1, 1, isr, "alter-isr", partition_epoch=1, elr=elr)
-    trace.apart = 0
     trace.change(3, 2, (3,), "unclean", partition_epoch=2, asked=True)
     if fenced is not None:
         trace.registered(fenced, fenced=True)
@@ -429,10 +427,32 @@ def test_the_last_known_leader_when_the_eligible_one_is_eligible_no_more(
     unclean shutdown, which is recorded behind the election; not if another broker does, or in another step."""
     trace = active(**ELIGIBLE)
     trace.change(-1, 1, (), "fence", partition_epoch=1, elr=[2], last_known_elr=[1])
-    trace.req, trace.apart = "c#1", 0
+    trace.req = "c#1"
     trace.change(1, 2, (1,), "unclean", partition_epoch=2)
     trace.req = req
     trace.emit("controller-1", BrokerReg(broker, 60, "i", True, False, unclean, 60))
+    assert trace.result("P21").status == status
+
+
+@pytest.mark.parametrize(
+    ("cause", "node", "status"),
+    [
+        ("fence", "controller-1", "held"),
+        ("unclean", "controller-1", "held"),
+        ("alter-isr", "controller-1", "violated"),
+        ("alter-isr", "controller-2", "held"),
+    ],
+)
+def test_the_step_that_fences_whoever_could_lead(cause: str, node: str, status: str) -> None:
+    """Shows that only what becomes of other partitions of the same broker may come between an unclean election and the
+    fencing of the one who could lead, and whatever another controller does; not that time passes, as it does for a live
+    node that stands at a barrier."""
+    trace = active(config={"unclean.leader.election.enable": True})
+    trace.change(1, 1, (1,), "alter-isr", partition_epoch=1)
+    trace.change(3, 2, (3,), "unclean", partition_epoch=2)
+    trace.wall += 5_000_000
+    trace.change(3, 1, (3,), cause, tp="other-0", node=node)
+    trace.registered(1, fenced=True)
     assert trace.result("P21").status == status
 
 
