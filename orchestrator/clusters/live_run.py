@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ray.exceptions import RayActorError, RayError
@@ -78,6 +78,7 @@ class LiveNode:
         self.paused = False
         self.ended_well = False
         self.restart: asyncio.Task[None] | None = None
+        self.last_call: asyncio.Task[None] | None = None
         self.skews: dict[str, ClockSkew] = {}
         self.seen: tuple[int, int, int] = (0, 0, -1)
         """Clock and sequence number of the last event that the driver heard of."""
@@ -356,17 +357,19 @@ class LiveRun:
 
     async def _call(self, node: LiveNode, method: str, *arguments: object) -> None:
         """A control call to a node. One to a stopped process is left to wait; one to a killed process is moot."""
+        call = node.last_call = self._spawn(self._in_turn(node.last_call, getattr(node.handle, method), arguments))
+        if not node.paused:
+            await call
+
+    async def _in_turn(self, before: asyncio.Task[None] | None, method: Any, arguments: tuple[object, ...]) -> None:
+        """Call once the call before has been answered. Ray does not say in which order a process begins calls that wait
+        for it, as they do for one that was stopped; a rule that is removed before it is installed would stay."""
+        if before is not None:
+            await asyncio.wait({before})
         self._stamper.tick(_physical_us())
         clock = self._stamper.clock
-        reference = getattr(node.handle, method).remote(*arguments, Control(clock.wall_us, clock.logical))
-        if node.paused:
-            self._spawn(self._answer(reference))
-        else:
-            await self._answer(reference)
-
-    async def _answer(self, reference: Awaitable[Control]) -> None:
         try:
-            control = await reference
+            control = await method.remote(*arguments, Control(clock.wall_us, clock.logical))
         except RayActorError:
             return  # the listener of that incarnation reports a death that nobody caused
         self._stamper.merge(_physical_us(), control.wall_us, control.logical)
