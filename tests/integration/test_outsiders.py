@@ -23,6 +23,8 @@ from orchestrator.clusters.ray_address import RayAddressCluster
 from orchestrator.clusters.security import refuse_an_open_ray
 from tests.parity.judged import play
 
+pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.alone]
+
 ROOT = Path(__file__).parents[2]
 STEADY = ROOT / "tests" / "parity" / "scenarios" / "steady.yaml"
 
@@ -127,8 +129,6 @@ def guarded() -> Iterator[str]:
         patch.undo()
 
 
-@pytest.mark.ray
-@pytest.mark.long
 def test_an_outsider_gets_nowhere(guarded: str, tmp_path: Path) -> None:
     """Shows, at every port of a cluster in the middle of a run, that who has no certificate and no token is answered by
     no node, starts nothing and learns nothing from Ray but its metrics; and that the run has the expected verdict."""
@@ -144,8 +144,6 @@ def test_an_outsider_gets_nowhere(guarded: str, tmp_path: Path) -> None:
     assert [each for each in cluster.tried if each.page and not each.page.startswith("# HELP ")] == []
 
 
-@pytest.mark.ray
-@pytest.mark.long
 def test_the_outsider_would_get_somewhere(guarded: str, tmp_path: Path) -> None:
     """Shows that the same outsider is answered by every node where nodes talk in the clear."""
     plan = resolve(find(str(STEADY)).loaded(None))
