@@ -60,6 +60,6 @@ def test_a_ray_node_that_dies_is_no_verdict(tmp_path: Path) -> None:
             assert not command.left_over()
         finally:
             command.kill_family()
-    assert "so what was recorded there is lost" in command.said()
+    assert "so the events recorded there are lost" in command.said()
     assert "Traceback" not in command.said()
     assert RunDir((runs / "latest").resolve()).read_manifest().status == "broken"
