@@ -20,6 +20,15 @@ SHUTDOWNS = kinds_of(NodeShutdown, NodeBounce)
 """What an operator does that has brokers ask to be fenced."""
 
 
+class Shutdown(msgspec.Struct):
+    """What an operator stops. nodes: whose process may have been asked to; renewed: those that have registered another
+    one since; lasts: it is not over."""
+
+    nodes: set[str]
+    renewed: set[str] = set()
+    lasts: bool = True
+
+
 class Heard(msgspec.Struct, frozen=True):
     """When a controller heard of an incarnation of a broker, at the earliest."""
 
@@ -38,8 +47,8 @@ class Unanswered(msgspec.Struct):
 class Sessions(State):
     """timeouts_us: node -> the session timeout; the longest under "". active: controller -> since when it leads. heard:
     "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker -> its last incarnation
-    that was. wrong: nodes whose clocks were set. shutdowns: fault -> nodes that it has
-    an operator stop."""
+    that was. wrong: nodes whose clocks were set. shutdowns: fault -> what
+    an operator stops by it."""
 
     timeouts_us: dict[str, int] = {}
     active: dict[str, tuple[int, Witness]] = {}
@@ -47,11 +56,29 @@ class Sessions(State):
     unanswered: dict[str, Unanswered] = {}
     unfenced: dict[str, str] = {}
     wrong: set[str] = set()
-    shutdowns: dict[str, list[str]] = {}
+    shutdowns: dict[str, Shutdown] = {}
 
     def stops(self, node: str) -> bool:
-        """Whether an operator may be about to stop a node."""
-        return any(node in nodes for nodes in self.shutdowns.values())
+        """Whether an operator may have asked this process of a node to stop."""
+        return any(node in each.nodes for each in self.shutdowns.values())
+
+    def told(self, body: CtlFault) -> None:
+        """A fault begins, or ends: nodes that it stops may still be on their way out."""
+        if body.kind in SHUTDOWNS and body.phase == "start":
+            self.shutdowns[body.fault] = Shutdown(set(body.targets))
+        elif body.fault in self.shutdowns:
+            ended = self.shutdowns[body.fault]
+            ended.lasts = False
+            ended.nodes -= ended.renewed
+
+    def renews(self, node: str) -> None:
+        """Another process of a node registers."""
+        for fault, each in list(self.shutdowns.items()):
+            each.renewed.add(node)
+            if not each.lasts:
+                each.nodes.discard(node)
+                if not each.nodes:
+                    del self.shutdowns[fault]
 
 
 class SessionsAreHonoured(ControllerInvariant[Sessions]):
@@ -70,7 +97,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
     unseen = (
         "Brokers that are fenced too late: L3 waits for another leader.",
-        "The fencing of brokers that an operator shuts down, as long as that fault lasts: they request it.",
+        "The fencing of brokers that an operator shuts down, until they register again: they request it.",
         "Controllers and brokers whose clocks were set.",
     )
     exemptions = {
@@ -91,6 +118,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         assert type(body) is BrokerReg
         known = mirror.view_of(event).broker(body.broker)
         active = state.active.get(event.node)
+        if known is not None and known.incarnation != body.incarnation:
+            state.renews(node_name(body.broker))
         if known is None or known.fenced or active is None or event.node in state.wrong:
             return NOTHING
         replaced = body.incarnation != known.incarnation
@@ -147,10 +176,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         elif type(body) is ClockSet:
             state.wrong.add(event.node)
         elif type(body) is CtlFault:
-            if body.kind in SHUTDOWNS and body.phase == "start":
-                state.shutdowns[body.fault] = body.targets
-            else:
-                state.shutdowns.pop(body.fault, None)
+            state.told(body)
         return NOTHING
 
     @staticmethod

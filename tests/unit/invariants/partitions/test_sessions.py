@@ -92,16 +92,34 @@ def test_what_is_no_test() -> None:
     assert {trace.result("P27").status for trace in (stops, told, clock)} == {"vacuous"}
 
 
-@pytest.mark.parametrize("over", [False, True])
-def test_a_shutdown_excuses_nobody_else(over: bool) -> None:
-    """Shows that another broker than the one that an operator shuts down is not fenced for it, and that nobody is once
-    that fault is over."""
-    told = unfenced()
-    told.emit("driver", CtlFault("f", "controlled-shutdown", "start", ["broker-1" if over else "broker-2"], {}))
-    if over:
-        told.emit("driver", CtlFault("f", "controlled-shutdown", "stop", ["broker-1"], {}))
-    registered(told, 0, fenced=True)
-    assert told.result("P27").status == "violated"
+@pytest.mark.parametrize(
+    ("whom", "steps", "violated"),
+    [
+        ("broker-2", ["start"], True),
+        ("broker-1", ["start"], False),
+        ("broker-1", ["start", "stop"], False),
+        ("broker-1", ["start", "stop", "anew"], True),
+        ("broker-1", ["start", "anew"], False),
+        ("broker-1", ["start", "anew", "stop"], True),
+        ("broker-1", ["start", "stop", "anew", "start"], False),
+    ],
+)
+def test_a_shutdown_excuses_nobody_else(whom: str, steps: list[str], violated: bool) -> None:
+    """Shows that only a broker that an operator shuts down asks to be fenced: also when the operator's part is over,
+    but not once another process of it has registered after that."""
+    told, process = unfenced(), 0
+    for step in steps:
+        if step == "anew":
+            process += 1
+            later(told, 20_000)
+            registered(told, process, fenced=True)
+            registered(told, process, fenced=False)
+        elif step == "start":
+            told.emit("driver", CtlFault("f", "controlled-shutdown", "start", [whom], {}))
+        else:
+            told.emit("driver", CtlFault("f", "controlled-shutdown", "stop", [whom], {}))
+    registered(told, process, fenced=True)
+    assert (told.result("P27").status == "violated") == violated
 
 
 @pytest.mark.parametrize(
