@@ -14,7 +14,8 @@ from actors.control import Predicate
 from actors.features import FEATURES, MENDS
 from actors.node.spec import node_name
 from actors.trace.events import OpReturn, Stamped
-from chaos.faults.kinds import KINDS
+from chaos.faults.kinds import KINDS, kinds_of
+from chaos.faults.store import REMOTE_STORE, StoreFault
 from chaos.nemesis import library
 from chaos.nemesis.checks import UNPROTECTED
 from chaos.nemesis.draw import draw
@@ -53,6 +54,7 @@ that commits; a fetch refused at a resignation."""
 DRAWN = range(1, 101)
 
 
+OF_STORE = kinds_of(StoreFault)
 REFUSED = (
     "elect",
     "configure",
@@ -90,12 +92,15 @@ def complaints(run: SimRun) -> list[str]:
     found = [] if came_to_its_end else [f"{run.status}: {run.detail}"]
     found += [f"{fault.id} {fault.kind} is still in force" for fault in run.faults if fault.phase == "in force"]
     scheduled = {each.id: each for each in run.plan.schedule}
+    # What a store is to do wrong has no effect as long as its process is down.
+    store_fell = any(fault.kind not in OF_STORE and REMOTE_STORE in fault.targets for fault in run.faults)
     found += [
         f"{fault.id} {fault.kind} on {', '.join(fault.targets)} ended without effect"
         for fault in run.faults
         if fault.phase == "ended"
         and not fault.took_effect
         and fault.kind not in REFUSED
+        and not (store_fell and fault.kind in OF_STORE)
         and not scheduled[fault.id].waits_for_point
     ]
     return [*found, *run.verdict.unexpected, *run.verdict.undecided]

@@ -50,6 +50,7 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
     exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "epoch-bump": EPOCH_BUMP, RULE: RENUMBERED}
     unseen = (
         "a record that is renumbered although only another one of its session had a reason",
+        "refusals that come too early in topics that were made anew",
         "an application that sends a record again itself: that is another uid",
         f"copies that are more than {REMEMBERED:,} records of a partition apart",
     )

@@ -353,7 +353,7 @@ class LogMirror(msgspec.Struct):
     def _answer(self, event: Stamped, body: RpcReply) -> None:
         for told in body.partitions:
             if told.tp == self.tp and (told.producer_id >= 0 or told.last_offset >= 0):
-                self.producers.answered(event.node, told)
+                self.producers.answered(event.node, told, is_recreated(self.tp))
             if told.tp == self.tp and told.leader_epoch >= 0:
                 lagging = told.high_watermark < self.epoch_start(event, told)
                 self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)

@@ -336,8 +336,9 @@ class ProducerStates(msgspec.Struct):
         self.committed = {each: batch for each, batch in self.committed.items() if batch.end <= offset}
         self.latest = {each: batch for each, batch in self.latest.items() if batch.end <= offset}
 
-    def answered(self, node: str, told: ReplyPartition) -> None:
-        """A leader answered about a batch."""
+    def answered(self, node: str, told: ReplyPartition, anew: bool) -> None:
+        """A leader answered about a batch. ``anew``: of a topic that was made anew, so that leaders of the former one
+        may have acknowledged what came before it."""
         if not told.error and told.last_offset >= 0:
             for name, first, last in self.ends.get(told.last_offset + 1, ()):
                 self._acknowledge(name, first, last)
@@ -347,7 +348,8 @@ class ProducerStates(msgspec.Struct):
         if not (ProducerLog() if log is None else log).wrongly_refused(told):
             # The other errors do not say that something before is missing.
             known = self.acknowledged.get(name, Acknowledged())
-            last = told.error != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER or told.base_sequence <= known.all_below
+            gap = told.error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and told.base_sequence > known.all_below
+            last = anew or not gap
             remember(self.refused, name, last or self.refused.get(name, False), SESSIONS_REMEMBERED)
         if told.error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
             self._acknowledge(name, told.base_sequence, told.last_sequence)

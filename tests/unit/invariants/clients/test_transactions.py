@@ -6,6 +6,7 @@ import pytest
 
 from actors.node.errors import KafkaError as E
 from actors.trace.events import LogAppend, LogLocalStart, LogStart, ReplyPartition, SendReturn
+from orchestrator.invariants.mirrors.producer_state import ProducerStates
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 NODE = "broker-1"
@@ -207,6 +208,18 @@ def twice(
     trace.append(NODE, "p:0", producer=7, sequence=1 - epoch, producer_epoch=epoch)
     trace.high_watermark(NODE, 2, counted=(1,))
     return trace
+
+
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_topic_that_was_made_anew_lacks_what_the_former_one_had(anew: bool) -> None:
+    """Shows that a refusal is a reason for a new epoch there, whatever the leaders of this one have acknowledged."""
+    states, trace = ProducerStates(), TraceBuilder()
+    trace.append(NODE, "p:9", producer=7, sequence=9)
+    body = trace.events[-1].body
+    assert isinstance(body, LogAppend)
+    states.append(trace.events[-1], body)
+    states.answered(NODE, refusal(5), anew)
+    assert states.refused == {"7/0": anew}
 
 
 def refused_elsewhere(acknowledged: int) -> TraceBuilder:
