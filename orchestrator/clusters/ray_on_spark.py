@@ -98,8 +98,9 @@ def spark_for_ray(master: str) -> SparkSession:
             "RAY_ON_SPARK_WORKER_SHARED_MEMORY_BYTES": str(_HEAP_BYTES),
         }
         settings |= {f"spark.executorEnv.{name}": value for name, value in sizes.items()}
-        settings |= {"spark.driver.host": LOOPBACK_ALIAS, "spark.driver.bindAddress": LOOPBACK_ALIAS}
         settings["spark.task.maxFailures"] = "1"
+    if not is_elsewhere(master):
+        settings |= {"spark.driver.host": LOOPBACK_ALIAS, "spark.driver.bindAddress": LOOPBACK_ALIAS}
     return spark_session(master, more=settings)
 
 
