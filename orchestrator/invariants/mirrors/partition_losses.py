@@ -11,7 +11,6 @@ from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.mirrors.loss_budget import loss_budget
 
-UNCLEAN = "unclean"
 UNCLEAN_ELECTION, LOSS_BUDGET, DISK_LOSS = "unclean-election", "loss-budget", "disk-loss"
 
 
@@ -63,7 +62,7 @@ class PartitionLosses(msgspec.Struct):
 
     def _change(self, event: Stamped, body: PartChange) -> list[Lost]:
         gone = []
-        if body.cause == UNCLEAN:
+        if body.cause == "unclean":
             self.unclean[body.tp] = max(body.leader_epoch, self.unclean.get(body.tp, -1))
             gone.append(Lost(event.wall, body.tp, UNCLEAN_ELECTION))
         if not self.controller.says(body.quorum_epoch):
