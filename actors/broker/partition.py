@@ -22,7 +22,7 @@ from actors.log.verification import UNVERIFIED
 from actors.metadata.registrations import PartitionRegistration
 from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import OVERTAKEN, IsrPropose, PartAssume, RepFetch
+from actors.trace.events import OVERTAKEN, IsrPropose, Lag, PartAssume, RepFetch
 from krift.v1.records import RecordBatch
 
 UNKNOWN_OFFSET = -1
@@ -506,8 +506,15 @@ class Partition(msgspec.Struct):
         members = {replica_id: self._epoch_of(turn, replica_id) for replica_id in isr}
         kind: Literal["expand", "shrink"] = "expand" if len(isr) > len(self.isr) else "shrink"
         self.pending = PendingIsr(kind, proposal, self.leader_epoch, self.partition_epoch, isr, members)
-        self.record_proposal(turn, self.pending, "proposed")
+        gone = [each for each in self.isr if each not in isr and each in self.remotes]
+        lagging = {str(each): self._lag_of(turn, each) for each in gone}
+        self.record_proposal(turn, self.pending, "proposed", lagging)
         return self.pending
+
+    def _lag_of(self, turn: Turn, replica_id: int) -> Lag:
+        remote, now_ms = self.remotes[replica_id], turn.step.wall_ms
+        silent_ms = now_ms - remote.last_fetch_ms if remote.broker_epoch is not None else -1
+        return Lag(remote.log_end, self.log.end_offset, silent_ms, now_ms - remote.last_caught_up_ms)
 
     def _epoch_of(self, turn: Turn, replica_id: int) -> int:
         if replica_id == turn.settings.node_id:
@@ -526,7 +533,9 @@ class Partition(msgspec.Struct):
         self.recovering = False
         return True
 
-    def record_proposal(self, turn: Turn, pending: PendingIsr, outcome: str) -> None:
+    def record_proposal(
+        self, turn: Turn, pending: PendingIsr, outcome: str, lagging: dict[str, Lag] | None = None
+    ) -> None:
         """Put a proposal, or what became of it, into the trace."""
         turn.step.record(
             IsrPropose(
@@ -539,6 +548,7 @@ class Partition(msgspec.Struct):
                 self.log.high_watermark,
                 self.leader_epoch_start,
                 outcome,
+                lagging or {},
             )
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from actors.trace.event_parts import TraceEvent
+from actors.trace.event_parts import Lag, TraceEvent
 
 
 class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
@@ -31,7 +31,8 @@ class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
     """A leader asked for an ISR (outcome "proposed"; the same number once more: it sends it again), or learned what
     became of its proposal (an error name, or "accepted"), or gave it up while it was on its way ("overtaken": the
     metadata log brought another state; that it brought the one asked for is told by nothing but ``part.change``).
-    ``members``: id -> broker epoch as the leader knew it when it made the proposal."""
+    ``members``: id -> broker epoch as the leader knew it when it made the proposal. ``lagging``: id of a member that
+    the proposal, when it is made, takes out -> why."""
 
     tp: str
     proposal: int
@@ -42,6 +43,7 @@ class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
     high_watermark: int
     leader_epoch_start: int
     outcome: str
+    lagging: dict[str, Lag] = {}
 
 
 class RepFetch(TraceEvent, frozen=True, tag="rep.fetch"):

@@ -51,6 +51,17 @@ class ReplyPartition(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     limit: int = -1
 
 
+class Lag(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How far a follower is behind its leader: its ``log_end`` and the leader's (-1: it has not fetched from this one),
+    and for how many milliseconds it has not fetched (-1: never from this one), and has not had all that the leader
+    had."""
+
+    log_end: int
+    leader_end: int
+    silent_ms: int
+    behind_ms: int
+
+
 class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A record as a consumer got it. ``leader_epoch``: of its batch; ``digest``: of its payload, as in
     ``send.invoke``."""

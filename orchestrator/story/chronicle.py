@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from actors.node.errors import error_name
 from actors.node.spec import split_topic_partition
 from actors.trace.events import (
@@ -26,6 +24,7 @@ from actors.trace.events import (
     GrpLoad,
     InitInvoke,
     InitReturn,
+    IsrPropose,
     LinkRuleChange,
     LogAppend,
     LogHw,
@@ -44,9 +43,10 @@ from actors.trace.events import (
 from chaos.faults.kinds import kinds_of
 from chaos.faults.operator import ADMIN
 from chaos.faults.process import NodeBounce, NodeCrash, NodeShutdown
-from chaos.words import some, times
+from chaos.words import some
 from orchestrator.story.commits import Commits
 from orchestrator.story.coordinators import Coordinators
+from orchestrator.story.line import ALWAYS, CHANGE, DETAIL, KEY, TOGETHER_US, TURN, Line
 from orchestrator.story.moments import Break, Moment, distance, place, worth_explaining
 from orchestrator.story.requests import Requests
 from orchestrator.story.words import (
@@ -54,7 +54,6 @@ from orchestrator.story.words import (
     cut_off,
     fault_words,
     is_from_outside,
-    listed,
     registration,
     seconds,
     succession,
@@ -67,14 +66,6 @@ LINES_MAX = 20
 
 ROOM_MIN = 10
 """As many of them there are at least for what happened, besides those that say what broke."""
-
-ALWAYS, KEY, TURN, CHANGE, DETAIL = range(5)
-"""How much a line matters: what was done to the cluster; what a loss of records cannot be understood without; a leader,
-a loss, an operator's request; a change that follows from these; what only fills the picture. The last are the first to
-be left out."""
-
-TOGETHER_US = 200_000
-"""Changes of the same kind that are no further apart are one line."""
 
 ROUTINE = (
     "NETWORK_EXCEPTION",
@@ -129,41 +120,6 @@ SOON_US = 1_000_000
 """What comes of a fault so soon goes without saying."""
 
 
-class Line(msgspec.Struct):
-    """A line on its way. us: when, since time 0. text: with {} for the subjects, if there are any. weight: how much it
-    matters. subjects: partitions or nodes of which the same is told. number: how often. last_us: the last time.
-    notes: what came of it. felt: so many messages or Syncs were hit by the fault (felt_by says which). event: id of
-    the first event that it tells. about: "partition" or "registration" if it is a change in the metadata log; "groups"
-    or "transactions". keys: partitions, groups or transactional ids that it is about. cut: so many records were
-    truncated."""
-
-    us: int
-    text: str
-    weight: int
-    subjects: list[str] = []
-    number: int = 1
-    last_us: int = 0
-    notes: list[str] = []
-    felt: int = 0
-    felt_by: str = ""
-    event: str = ""
-    about: str = ""
-    keys: set[str] = set()
-    cut: int = 0
-
-    def told(self) -> str:
-        """As it is read."""
-        several = self.cut and len(self.subjects) > 1
-        text = self.text.replace("{}", ", and ".join(self.subjects) if several else listed(self.subjects))
-        if self.number > 1:
-            until = f" until {seconds(self.last_us)}" if self.last_us - self.us > TOGETHER_US else ""
-            text += f", {times(self.number)}{until}"
-        felt = f" ({some(self.felt, self.felt_by)} hit)" if self.felt_by else ""
-        if self.felt_by and not self.felt:
-            felt = f" (no effect: no {self.felt_by} hit)"
-        return text + "".join(f", {note}" for note in self.notes) + felt
-
-
 class Chronicle:
     """Writes down what happens from time 0 on. Takes the events of a run in order. ``zero_us``: time 0 by the trace's
     clock, None as long as it has not come. ``requests``: what an operator asked for, and was told."""
@@ -175,6 +131,8 @@ class Chronicle:
         self._parts: dict[str, PartChange] = {}
         self._changes: dict[str, Line] = {}
         """Partition -> the last line about its leader or its ISR."""
+        self._asked_for: dict[str, IsrPropose] = {}
+        """Partition -> the smaller ISR that its leader asked for, until the next change of the partition."""
         self._nodes: set[str] = set()
         self._coordinators = Coordinators()
         self._left: dict[tuple[str, int], Line] = {}
@@ -384,8 +342,12 @@ class Chronicle:
         """An end of a process: of its fault, or of its own."""
         if body.mode == "end":
             return
-        if self.zero_us is None:
-            return
+        if self.zero_us is not None:
+            self._goes_down(event, body, event.wall - self.zero_us)
+        for tp, first in body.lost.items():
+            self._lose(event, tp, first)
+
+    def _goes_down(self, event: Stamped, body: NodeDown, us: int) -> None:
         by = next((line for line, targets in reversed(self._faults.values()) if event.node in targets), None)
         detail = f": {body.detail}" if body.detail and body.mode in ("fatal", "bug") else ""
         if by is None or body.mode in ("fatal", "bug"):
@@ -393,9 +355,19 @@ class Chronicle:
             by = self.note(event, f"{event.node} {ends.get(body.mode, 'is killed')}{detail}", TURN)
             if body.mode not in ends:
                 self._killed[event.node] = by
-        elif event.wall - self.zero_us - by.us > SOON_US and len(by.notes) < NOTES_MAX:
+        elif us - by.us > SOON_US and len(by.notes) < NOTES_MAX:
             by.notes.append(f"{event.node} down at {self._at(event)}")
         self._down[event.node] = by
+
+    def _lose(self, event: Stamped, tp: str, first: int) -> None:
+        """What a disk lost of a log."""
+        was, committed = self._commits.lost(event.node, tp, first)
+        if was > first:
+            weight = TURN if committed else DETAIL
+            line = self.note(event, f"the disk of {event.node} loses {{}}", weight, cut_off(tp, was, first, committed))
+            line.keys.add(tp)
+            line.weight = min(line.weight, weight)
+            line.cut += was - first
 
     def up(self, event: Stamped, body: NodeUp) -> None:
         """A process that is back."""
@@ -409,13 +381,18 @@ class Chronicle:
         if (how or took_us > SOON_US) and len(by.notes) < NOTES_MAX:
             by.notes.append(f"{event.node} up again{how} at {self._at(event)}{slow}")
 
+    def proposed(self, _: Stamped, body: IsrPropose) -> None:
+        """An ISR that a leader asks for, and why."""
+        if body.lagging:
+            self._asked_for[body.tp] = body
+
     def part(self, event: Stamped, body: PartChange) -> None:
         """Another leader or ISR of a partition, by the controller's log."""
         before = self._parts.get(body.tp)
         self._parts[body.tp] = body
         if before is None:
             return
-        leader, text = succession(before, body)
+        leader, text = succession(before, body, self._asked_for.pop(body.tp, None))
         if not text:
             return
         unclean = body.cause == "unclean" and body.leader >= 0
@@ -463,19 +440,11 @@ class Chronicle:
     def cut(self, event: Stamped, body: LogTrunc) -> None:
         """Records that a replica drops."""
         if body.was > body.to:
-            line = self.note(event, truncation(event.node, body, "{}"), TURN, self._cut_off(event.node, body))
+            dropped = cut_off(body.tp, body.was, body.to, self._commits.cut(event.node, body))
+            line = self.note(event, truncation(event.node, body, "{}"), TURN, dropped)
             line.keys.add(body.tp)
             line.cut += body.was - body.to
             self._cut_most = max(self._cut_most, line.cut)
-
-    def _cut_off(self, node: str, body: LogTrunc) -> str:
-        number, every = self._commits.of(node, body), body.was - body.to
-        if number is None:
-            return cut_off(body)
-        if every == 1:
-            return cut_off(body, " (committed)" if number else " (not committed)")
-        how_many = "none" if not number else "all" if number == every else f"{number:,}"
-        return cut_off(body, f" ({how_many} of them committed)")
 
     def role(self, event: Stamped, body: QRole) -> None:
         """A leader of the quorum."""
@@ -568,6 +537,7 @@ _TELL: dict[type[TraceEvent], Callable[[Chronicle, Stamped, Any], None]] = {
     DiskRuleChange: lambda self, event, body: self.rule(event, body.rule, body.synced, "sync"),
     NodeDown: Chronicle.down,
     NodeUp: Chronicle.up,
+    IsrPropose: Chronicle.proposed,
     PartChange: Chronicle.part,
     PartAssume: Chronicle.assumed,
     LogAppend: Chronicle.appended,

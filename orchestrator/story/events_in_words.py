@@ -42,7 +42,7 @@ from orchestrator.story.evidence_words import OF_EVIDENCE
 from orchestrator.story.group_words import WORDS as OF_GROUPS
 from orchestrator.story.requests import answer, asked_for
 from orchestrator.story.tier_words import OF_TIERS
-from orchestrator.story.words import CAUSES, brokers, fault_words, truncation
+from orchestrator.story.words import CAUSES, brokers, fault_words, lag, truncation
 
 PARTS_MAX = 3
 FIELDS_MAX = 8
@@ -172,7 +172,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     ErrorSeen: lambda body: f"gets {error_name(body.error)} for its {body.api} to {body.broker or 'nobody'}",
     BrokerReg: _registered,
     ConfigChange: lambda body: f"writes {body.key}={body.value} of {body.resource} to the metadata log",
-    IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}: {body.outcome}",
+    IsrPropose: lambda body: f"proposes ISR {brokers(body.isr)} of {body.tp}{lag(body)}: {body.outcome}",
     RepFetch: _fetched,
     **OF_GROUPS,
     **OF_TIERS,

@@ -31,8 +31,9 @@ from actors.trace.events import (
     TxnState,
 )
 from chaos.faults.operator import ADMIN
-from orchestrator.story.chronicle import STOPPING, TOGETHER_US
+from orchestrator.story.chronicle import STOPPING
 from orchestrator.story.events_in_words import has_words, in_words
+from orchestrator.story.line import TOGETHER_US
 from orchestrator.story.moments import Step
 from orchestrator.story.words import brokers, seconds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from actors.trace.events import BrokerReg, CtlFault, LogTrunc, PartAssume, PartChange
+from actors.trace.events import BrokerReg, CtlFault, IsrPropose, LogTrunc, PartAssume, PartChange
 from chaos.scenario.durations import format_chance, format_duration
 from chaos.words import some
 
@@ -40,12 +40,13 @@ def seconds(us: int) -> str:
     return f"{clock(us)} s"
 
 
-def listed(names: Sequence[str]) -> str:
-    """``broker-1, broker-2``; of many the first, and how many more there are."""
+def listed(names: Sequence[str], clauses: bool = False) -> str:
+    """``broker-1, broker-2``; of many the first, and how many more there are. clauses: they have commas themselves."""
     shown = list(dict.fromkeys(names))
+    between, last = (", and ", ", and ") if clauses else (", ", " and ")
     if len(shown) <= NAMES_SHOWN:
-        return ", ".join(shown)
-    return f"{', '.join(shown[: NAMES_SHOWN - 1])} and {len(shown) - NAMES_SHOWN + 1} more"
+        return between.join(shown)
+    return f"{between.join(shown[: NAMES_SHOWN - 1])}{last}{len(shown) - NAMES_SHOWN + 1} more"
 
 
 def brokers(ids: list[int]) -> str:
@@ -78,11 +79,14 @@ def _how(given: dict[str, Any]) -> str:
     return f"{apis}{delay}" + (f", {format_chance(chance_ppm)}" if chance_ppm < CERTAIN else "")
 
 
-def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
+def succession(before: PartChange, now: PartChange, asked: IsrPropose | None = None) -> tuple[bool, str]:
     """Whether a partition has another leader, or leader epoch, and what changed, with {} for the partition; "" if
-    nothing that a reader would look for did."""
-    why = _why(before, now)
-    reason = "" if now.cause == "alter-isr" else f" ({why})"
+    nothing that a reader would look for did. ``asked``: what its leader proposed last."""
+    why, reason = _why(before, now), ""
+    if now.cause != "alter-isr":
+        reason = f" ({why})"
+    elif asked is not None and asked.isr == now.isr:
+        reason = lag(asked)
     isr = f"ISR {brokers(now.isr)}"
     if now.cause == "unclean" and now.leader >= 0:
         by = "that an operator asked for" if now.asked else "by the controller"
@@ -102,9 +106,24 @@ def succession(before: PartChange, now: PartChange) -> tuple[bool, str]:
     new = [each for each in now.isr if each not in before.isr]
     if gone or new:
         verb = "shrinks" if not new else "grows" if not gone else "changes"
-        alone = f"; broker-{now.isr[0]} is alone in it" if len(now.isr) == 1 and not reason else ""
+        alone = f"; broker-{now.isr[0]} is alone in it" if len(now.isr) == 1 and now.cause == "alter-isr" else ""
         return False, f"ISR of {{}} {verb} from {brokers(before.isr)} to {brokers(now.isr)}{reason}{alone}"
     return False, ""
+
+
+def lag(proposal: IsrPropose) -> str:
+    """Why a leader takes members out of the ISR: `` (broker-2 has not fetched for 2.1 s)``; "" if it takes none out."""
+    reasons: dict[str, list[str]] = {}
+    for member, each in proposal.lagging.items():
+        if each.silent_ms < 0:
+            reason = "{} not fetched from this leader"
+        elif each.silent_ms >= each.behind_ms / 2:  # one that fetches does so far more often than it may lag
+            reason = f"{{}} not fetched for {seconds(each.silent_ms * 1000)}"
+        else:
+            reason = f"{{}} not had the whole log for {seconds(each.behind_ms * 1000)}"
+        reasons.setdefault(reason, []).append(f"broker-{member}")
+    told = [reason.format(f"{listed(who)} {'has' if len(who) == 1 else 'have'}") for reason, who in reasons.items()]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def is_from_outside(before: PartChange, now: PartChange) -> bool:
@@ -148,9 +167,15 @@ def takes_up(node: str, body: PartAssume) -> str:
     )
 
 
-def cut_off(body: LogTrunc, known: str = "") -> str:
-    """``15 records of orders-0, from offset 330 on``. ``known``: of these records."""
-    return f"{some(body.was - body.to, 'record')} of {body.tp}{known}, from offset {body.to:,} on"
+def cut_off(tp: str, was: int, to: int, committed: int | None = None) -> str:
+    """``15 records of orders-0 (none of them committed), from offset 330 on``: what a log had up to ``was``. committed:
+    how many of them had been, None if that is not known or does not matter."""
+    every = was - to
+    how_many = "none" if not committed else "all" if committed == every else f"{committed:,}"
+    known = f" ({how_many} of them committed)"
+    if every == 1:
+        known = " (committed)" if committed else " (not committed)"
+    return f"{some(every, 'record')} of {tp}{'' if committed is None else known}, from offset {to:,} on"
 
 
 def truncation(node: str, body: LogTrunc, what: str = "") -> str:
@@ -162,4 +187,4 @@ def truncation(node: str, body: LogTrunc, what: str = "") -> str:
         "recovery": "when it starts",
         "last-stable-offset": "as it was elected uncleanly, and that is its last stable offset",
     }[body.reason]
-    return f"{node} truncates {what or cut_off(body)}, {why}"
+    return f"{node} truncates {what or cut_off(body.tp, body.was, body.to)}, {why}"

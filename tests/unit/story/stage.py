@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from actors.trace.events import AdminInvoke, AdminReturn, CtlFault, CtlPhase, ErrorSeen
+from actors.trace.events import DRIVER, AdminInvoke, AdminReturn, CtlFault, CtlPhase, ErrorSeen
 from orchestrator.story.chronicle import Chronicle
 from orchestrator.story.moments import Break
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 ADMIN = "admin-1"
-DRIVER = "driver"
 
 
 class Stage(TraceBuilder):

@@ -7,10 +7,20 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import BUSY_MACHINE, BrokerReg, CtlFault, CtlPhase, LinkRuleChange, LogTrunc
+from actors.trace.events import (
+    BUSY_MACHINE,
+    DRIVER,
+    BrokerReg,
+    CtlFault,
+    CtlPhase,
+    IsrPropose,
+    Lag,
+    LinkRuleChange,
+    LogTrunc,
+)
 from orchestrator.story.chronicle import LINES_MAX
 from orchestrator.story.moments import Break, Moment
-from tests.unit.story.stage import DRIVER, TP, Stage
+from tests.unit.story.stage import TP, Stage
 
 
 def test_nothing_is_told_of_the_time_before_time_0() -> None:
@@ -106,6 +116,40 @@ def test_what_changes_in_a_partition_is_told_with_its_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("lagging", "why"),
+    [
+        ({"3": Lag(7, 9, 2100, 2100)}, " (broker-3 has not fetched for 2.100 s)"),
+        ({"3": Lag(7, 9, 20, 2100)}, " (broker-3 has not had the whole log for 2.100 s)"),
+        ({"3": Lag(-1, 9, -1, 2100)}, " (broker-3 has not fetched from this leader)"),
+        ({}, ""),
+    ],
+)
+def test_why_a_leader_takes_a_follower_out_of_the_isr(lagging: dict[str, Lag], why: str) -> None:
+    """Shows that its line tells a follower that is silent from one that fetches and is too slow."""
+    trace = Stage().begin()
+    trace.change(1, 0, cause="create")
+    trace.emit("broker-1", IsrPropose("orders-0", 1, 0, 0, [1, 2], {"1": 1, "2": 2}, 9, 0, "proposed", lagging))
+    trace.change(1, 0, [1, 2], "alter-isr", 1)
+    assert trace.story() == [f"ISR of orders-0 shrinks from [1, 2, 3] to [1, 2]{why}"]
+
+
+def test_who_left_the_isr_for_one_reason() -> None:
+    """Shows that several followers have one reason together, and that a reason counts for the ISR asked for alone."""
+    lagging = {"2": Lag(7, 9, 2100, 2100), "3": Lag(9, 9, 2100, 2100)}
+    trace = Stage().begin()
+    trace.change(1, 0, cause="create")
+    for number, isr in enumerate(([1], [1, 3]), 1):
+        trace.emit("broker-1", IsrPropose("orders-0", 1, 0, 0, [1], {"1": 1}, 9, 0, "proposed", lagging))
+        trace.change(1, 0, isr, "alter-isr", number)
+        trace.change(1, 0, [1, 2, 3], "alter-isr", number + 1)
+    why = "(broker-2, broker-3 have not fetched for 2.100 s); broker-1 is alone in it"
+    assert [line for line in trace.story() if "shrinks" in line] == [
+        f"ISR of orders-0 shrinks from [1, 2, 3] to [1] {why}",
+        "ISR of orders-0 shrinks from [1, 2, 3] to [1, 3]",
+    ]
+
+
 def test_truncations_have_the_number_of_records() -> None:
     """Shows how many records a replica drops and why, and that a truncation of nothing has no line."""
     trace = Stage().begin()
@@ -123,6 +167,30 @@ def test_truncations_of_one_moment_are_one_line() -> None:
         trace.emit("broker-2", LogTrunc(tp, 116, 98, "diverge", 1))
     both = "18 records of orders-0, from offset 98 on, and 18 records of orders-1, from offset 98 on"
     assert trace.story() == [f"broker-2 truncates {both}, where it diverges from the leader's log"]
+
+
+@pytest.mark.parametrize(("committed", "told"), [(0, "none of them"), (2, "2 of them"), (3, "all of them")])
+def test_what_a_power_loss_took(committed: int, told: str) -> None:
+    """Shows that a disk that loses records has a line with their number, how many of them had been committed, and the
+    first one, and that it has none for a log of which nothing is gone."""
+    trace = Stage().begin()
+    trace.append("broker-1", "a", "b", "c", "d")
+    trace.append("broker-1", "x", tp="other-0")
+    trace.high_watermark("broker-1", 1 + committed)
+    trace.fault("power-loss", "start", "broker-1")
+    trace.down("broker-1", "lossy", lost={TP: 1, "other-0": 1})
+    took = f"3 records of orders-0 ({told} committed), from offset 1 on"
+    assert trace.story() == ["f1 power-loss of broker-1", f"the disk of broker-1 loses {took}"]
+
+
+def test_what_a_disk_loses_of_many_partitions() -> None:
+    """Shows that it is one line, which names the first ones and how many more there are."""
+    trace = Stage(apart=0).begin()
+    for partition in range(6):
+        trace.append("broker-1", "a", tp=f"orders-{partition}")
+    trace.down("broker-1", "lossy", lost={f"orders-{partition}": 0 for partition in range(6)})
+    took = ", and ".join(f"1 record of orders-{each} (not committed), from offset 0 on" for each in range(3))
+    assert trace.story() == ["broker-1 is killed", f"the disk of broker-1 loses {took}, and 3 more"]
 
 
 def test_a_short_story_has_what_a_loss_cannot_be_understood_without() -> None:
