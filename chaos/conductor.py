@@ -19,6 +19,7 @@ knows how long they may take.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final, Literal
 
 import msgspec
@@ -37,6 +38,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QVoters,
+    Stall,
     Stamped,
     TraceEvent,
 )
@@ -48,6 +50,7 @@ from chaos.plan import Plan
 from chaos.scenario.selectors import meaning
 from chaos.scenario.triggers import TRIGGERS, describe, matches
 from chaos.view import VIEWED, ClusterView, new_view
+from chaos.words import duration
 
 Phase = Literal["starting", "warming", "chaos", "healing", "stopping", "draining", "finished"]
 Status = Literal[
@@ -68,10 +71,15 @@ NOT_CONVERGED: Final = "did not converge"
 """Status of a run in which everybody was back in the end, and the cluster was not steady."""
 
 
+WORTH_TELLING_MS = 1000
+"""Less than that, added up over all nodes, keeps no cluster from anything."""
+
+
 class Progress(msgspec.Struct, frozen=True):
     """Where a run stands. time_us: since time 0, -1 before it. waiting_for: what the phase waits for. up, paused,
     down: the nodes, each in one of them. events: as many are known to have been recorded; in a live run a node tells
-    once a second how far it is, so that this trails behind."""
+    once a second how far it is, so that this trails behind. starved_ms: how long nodes of a live run have waited for
+    processor time, added up."""
 
     phase: Phase
     time_us: int
@@ -84,6 +92,7 @@ class Progress(msgspec.Struct, frozen=True):
     faults: list[str]
     events: int
     waiting_for: str
+    starved_ms: int = 0
 
 
 class ScenarioConductor:
@@ -115,6 +124,9 @@ class ScenarioConductor:
         self._core: list[str] = []
         self._windows = 0
         self._clocks = Clocks()
+        self._starved_ms: Counter[str] = Counter()
+        """Node -> how long it waited for processor time in this phase."""
+        self._starved_before_ms = 0
         self._clients: dict[str, NodeSpec] = {node.name: node for node in plan.clients}
         self._unseen = {describe(predicate): predicate for predicate in plan.expect.must_happen}
         self._types = self._interesting()
@@ -180,6 +192,8 @@ class ScenarioConductor:
         self._recorded[event.node, event.incarnation] = event.seq + 1
         self._now_us = now_us
         kind = type(event.body)
+        if isinstance(event.body, Stall):
+            self._starved_ms[event.node] += event.body.ms
         if kind not in self._types or self.phase == "finished":
             return []
         # What is seen is told by the cluster as it was: who died was its leader, and whoever resigns led.
@@ -287,6 +301,8 @@ class ScenarioConductor:
 
     def _enter(self, phase: Phase, deadline_us: int | None) -> RecordEvent:
         self.phase, self._deadline_us = phase, deadline_us
+        self._starved_before_ms += self._starved_ms.total()
+        self._starved_ms.clear()
         return self._phase_event()
 
     def _phase_event(self) -> RecordEvent:
@@ -358,7 +374,16 @@ class ScenarioConductor:
             "stopping": "did not drain",
             "draining": "did not drain",
         }
-        return self._finish(reasons[self.phase], f"{self.phase}: {self._waiting_for()}")
+        return self._finish(reasons[self.phase], f"{self.phase}: {self._waiting_for()}{self._starved()}")
+
+    def _starved(self) -> str:
+        """That the machine gave nodes too little time in this phase, "" it did not."""
+        if self._starved_ms.total() < WORTH_TELLING_MS:
+            return ""
+        node, longest_ms = self._starved_ms.most_common(1)[0]
+        most = f"{node} longest: {duration(longest_ms / 1000)}" if len(self._starved_ms) > 1 else node
+        waited = duration(self._starved_ms.total() / 1000)
+        return f"; the machine is too busy: in this phase nodes waited {waited} for processor time ({most})"
 
     def _finish(self, status: Status, detail: str) -> list[AnyAction]:
         self.status, self.detail = status, detail
@@ -442,6 +467,7 @@ class ScenarioConductor:
             faults=self.injector.in_force(),
             events=sum(self._recorded.values()),
             waiting_for=self._waiting_for(),
+            starved_ms=self._starved_before_ms + self._starved_ms.total(),
         )
 
 

@@ -41,7 +41,7 @@ from actors.control import (
 from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
 from actors.live.writer import ChunkWriter
 from actors.node.spec import NodeSpec
-from actors.trace.events import AnyTraceEvent, NodeDown, RunEnd, Stall, Stamped
+from actors.trace.events import DRIVER, AnyTraceEvent, NodeDown, RunEnd, Stall, Stamped
 from actors.trace.stamper import Stamper
 from chaos.errors import RunError
 from chaos.words import some
@@ -53,7 +53,6 @@ from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks,
 from orchestrator.trace.order import merged
 from orchestrator.trace.read import line_to_row, write_rows
 
-DRIVER = "driver"
 START_S = 60.0
 STOP_S = 10.0
 PROGRESS_S = 0.25
@@ -230,6 +229,7 @@ class LiveRun:
                     await self._call(node, "release", ticket)
             case Watched(event) if isinstance(event.body, Stall):
                 self._stalled(event, event.body)
+                await self._act(self._conductor.on_event(self._now_us(), event))
             case Watched(event):
                 self._saw(node, event)
                 await self._bury(node, event)

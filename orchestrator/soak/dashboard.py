@@ -23,6 +23,11 @@ PANELS = (
     ("Events a second", "none", {"events": "rate(krift_soak_events_total[5m])"}),
     ("Not checked yet", "s", {"time": "krift_soak_time_seconds - krift_soak_checked_seconds"}),
     ("What the checks remember", "bytes", {"states": "krift_soak_state_bytes"}),
+    (
+        "Processor time that nodes waited for",
+        "s",
+        {"waited": "rate(krift_soak_starved_seconds_total[5m])"},
+    ),
     ("Memory of the driver", "bytes", {"memory": "krift_soak_memory_bytes"}),
     ("Disk", "bytes", {"disk": "krift_soak_disk_bytes"}),
     (

@@ -90,7 +90,8 @@ class Status(msgspec.Struct, kw_only=True):
     faults: kind -> how many took effect. findings: invariant -> how many, those of Kafka's own apart under ``known``.
     checked_us: the trace's clock at the last checkpoint. state_bytes: what the checks know, encoded. memory_bytes: of
     this process. disk_bytes: of the soak's directory. restarts: how often it was resumed; checker_restarts: how often
-    the checks of a live soak were started again."""
+    the checks of a live soak were started again. starved_ms: how long its nodes have waited for processor time, added
+    up."""
 
     schema: Literal["krift-soak-status/v1"] = STATUS_SCHEMA
     soak: str
@@ -112,6 +113,7 @@ class Status(msgspec.Struct, kw_only=True):
     disk_bytes: int = 0
     restarts: int = 0
     checker_restarts: int = 0
+    starved_ms: int = 0
     started: str = ""
     updated: str = ""
     wall_s: float = 0.0

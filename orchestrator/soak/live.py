@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import orchestrator
+from actors.trace.events import DRIVER
 from chaos.errors import RunError
 from chaos.rounds import Round, Rounds
 from chaos.soak import SoakConductor
@@ -32,7 +33,6 @@ LOOK_S = 2.0
 STARTS_MAX = 20
 """How often the checks are started, at most: what fails that often will not succeed."""
 LOG = "checker.log"
-DRIVER = "driver"
 
 Tell = Callable[[Found], None]
 

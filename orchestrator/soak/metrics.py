@@ -48,6 +48,13 @@ METRICS = (
     Metric("krift_soak_state_bytes", "gauge", "State of the checks.", "", _one(lambda s: s.state_bytes)),
     Metric("krift_soak_memory_bytes", "gauge", "Memory of the driver.", "", _one(lambda s: s.memory_bytes)),
     Metric("krift_soak_disk_bytes", "gauge", "Disk that the soak takes.", "", _one(lambda s: s.disk_bytes)),
+    Metric(
+        "krift_soak_starved_seconds_total",
+        "counter",
+        "Time that nodes of a live soak waited for processor time, added up.",
+        "",
+        _one(lambda s: s.starved_ms / 1e3),
+    ),
     Metric("krift_soak_restarts_total", "counter", "Times that it was resumed.", "", _one(lambda s: s.restarts)),
     Metric(
         "krift_soak_checker_restarts_total",

@@ -36,7 +36,7 @@ class Standing:
         status.phase = what or progress.phase
         status.round = conductor.round.number
         status.time_us = max(progress.time_us, 0)
-        status.events = events
+        status.events, status.starved_ms = events, progress.starved_ms
         status.faults = dict(Counter(conductor.faults))
         status.findings, status.known = ledger.counts(False), ledger.counts(True)
         status.up, status.nodes = len(progress.up), len(progress.up) + len(progress.paused) + len(progress.down)

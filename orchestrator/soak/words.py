@@ -54,6 +54,9 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
         f"restarts    {status.restarts}, of the checks {status.checker_restarts}",
         f"updated     {status.updated}",
     ]
+    if status.starved_ms:
+        waited = duration(status.starved_ms / 1e3)
+        lines.append(f"machine     busy: its nodes waited {waited} for processor time, added up")
     lines += [f"  {line(found)}" for found in findings[-SHOWN:]]
     return "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QRole,
+    Stall,
 )
 from tests.unit.chaos.stage import SECOND, Stage, plan_of
 
@@ -242,6 +243,37 @@ def test_what_does_not_heal_has_a_name() -> None:
     stage.run_until(14 * SECOND)
     assert stage.conductor.status == "did not heal"
     assert stage.conductor.detail == "healing: not back: broker-1"
+
+
+def test_a_busy_machine_is_named() -> None:
+    """Shows that a run which does not get on tells for how long nodes have waited for processor time in that phase, and
+    which one longest; the time of earlier phases counts in its progress alone, and a moment is not told."""
+    stage = Stage(plan_of("budgets: {heal: 4s}"))
+    stage.reach_time_0()
+    stage.tell("broker-1", Stall(5000, 6000))
+    stage.change(1, 0, [1], "alter-isr")
+    stage.run_until(11 * SECOND)
+    assert stage.conductor.phase == "healing"
+    for node, ms in (("broker-2", 900), ("controller-1", 3000), ("broker-2", 400)):
+        stage.tell(node, Stall(ms, 2 * ms))
+    stage.run_until(15 * SECOND)
+    assert stage.conductor.status == "did not converge"
+    assert stage.conductor.detail == (
+        "healing: without its leader or its whole ISR: orders-0; the machine is too busy: in this phase nodes waited "
+        "4 s for processor time (controller-1 longest: 3 s)"
+    )
+    assert stage.conductor.progress().starved_ms == 9300
+
+
+def test_a_moment_of_a_busy_machine_is_not_told() -> None:
+    """Shows that so little keeps no cluster from getting steady."""
+    stage = Stage(plan_of("budgets: {heal: 4s}"))
+    stage.reach_time_0()
+    stage.change(1, 0, [1], "alter-isr")
+    stage.run_until(11 * SECOND)
+    stage.tell("broker-1", Stall(900, 2000))
+    stage.run_until(15 * SECOND)
+    assert stage.conductor.detail == "healing: without its leader or its whole ISR: orders-0"
 
 
 def test_what_does_not_drain_has_a_name() -> None:
