@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from actors.sim.digest import TraceDigest
-from actors.sim.world import DRIVER
-from actors.trace.events import CtlPhase, Rpc, RunRepeat, Stamped
+from actors.trace.events import DRIVER, CtlPhase, Rpc, RunRepeat, Stamped
 from chaos.conductor import ScenarioConductor
 from chaos.errors import RunError
 from chaos.must_happen import Sightings

@@ -15,11 +15,10 @@ from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
-from actors.trace.events import ErrorSeen, Outcome, SendInvoke, SendReturn
+from actors.trace.events import ACKS_ALL, ErrorSeen, Outcome, SendInvoke, SendReturn
 from krift.v1.produce import ProduceRequest, ProduceResponse
 
 PURPOSE = "produce"
-ACKS_ALL = -1
 
 _TOPIC_ID_VERSION = 13
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from actors.client import record_accumulator, sender, transaction_manager
 from actors.client.metadata_cache import MetadataCache
 from actors.client.record_accumulator import RecordAccumulator
-from actors.client.sender import ACKS_ALL, Sender, send_operation
+from actors.client.sender import Sender, send_operation
 from actors.client.transaction_manager import TransactionManager
 from actors.client.transactions import transaction
 from actors.client.transactions.transaction import Transaction
@@ -19,7 +19,7 @@ from actors.node.component import Component
 from actors.node.network_client import NetworkClient
 from actors.node.spec import NodeSpec
 from actors.node.step import Step
-from actors.trace.events import SendInvoke
+from actors.trace.events import ACKS_ALL, SendInvoke
 
 
 class SendingNode(Protocol):

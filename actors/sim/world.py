@@ -50,11 +50,8 @@ from actors.sim.draws import DISK, LINKS, NETWORK, SLOW_DISK, choices_of, link_o
 from actors.sim.host import DiskModel, Draws, Host, NewNode
 from actors.sim.network import Network, NetworkModel
 from actors.sim.queue import EventQueue
-from actors.trace.events import AnyTraceEvent, LinkRuleChange, NodeDown, RunEnd, RunMeta, Stamped
+from actors.trace.events import DRIVER, AnyTraceEvent, LinkRuleChange, NodeDown, RunEnd, RunMeta, Stamped
 from actors.trace.stamper import Stamper, is_lost
-
-DRIVER = "driver"
-"""Under this name the runtime records what no node can: run.meta, run.end, link rules, and the conductor's events."""
 
 Observer = Callable[[Stamped], None]
 

@@ -30,6 +30,10 @@ class OpInvoke(TraceEvent, frozen=True):
     op: str
 
 
+ACKS_ALL = -1
+"""acks=all, in ``SendInvoke.acks`` and wherever else acks are a number."""
+
+
 class SendInvoke(OpInvoke, frozen=True, tag="send.invoke"):
     """``uid``: "<session>:<n>" with n rising in the order in which a producing session sends. ``digest``: of the
     payload (``actors.log.batch.payload_digest``). ``copy_of``: uid of the record that it is a copy of, or was made of;

@@ -29,6 +29,7 @@ from actors.trace.broker_events import (
     RepTruncate as RepTruncate,
 )
 from actors.trace.client_events import (
+    ACKS_ALL as ACKS_ALL,
     OP_RETURNS as OP_RETURNS,
     AdminInvoke as AdminInvoke,
     AdminReturn as AdminReturn,
@@ -67,7 +68,12 @@ from actors.trace.controller_events import (
     PartChange as PartChange,
     PartRemove as PartRemove,
 )
-from actors.trace.event_parts import Polled as Polled, ReplyPartition as ReplyPartition, TraceEvent as TraceEvent
+from actors.trace.event_parts import (
+    Lag as Lag,
+    Polled as Polled,
+    ReplyPartition as ReplyPartition,
+    TraceEvent as TraceEvent,
+)
 from actors.trace.group_events import (
     MEMBERS_LEFT as MEMBERS_LEFT,
     NO_ENTRY as NO_ENTRY,
@@ -119,6 +125,7 @@ from actors.trace.rpc_events import (
 )
 from actors.trace.run_events import (
     BUSY_MACHINE as BUSY_MACHINE,
+    DRIVER as DRIVER,
     ClockSet as ClockSet,
     CtlFault as CtlFault,
     CtlPhase as CtlPhase,

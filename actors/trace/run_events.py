@@ -6,6 +6,10 @@ from typing import Any, Literal
 
 from actors.trace.event_parts import TraceEvent
 
+DRIVER = "driver"
+"""Under this name the driver of a run records what no node can: ``run.meta``, ``run.end``, link rules, and the
+conductor's events."""
+
 
 class RunMeta(TraceEvent, frozen=True, tag="run.meta"):
     """First event of a run, by the driver ("driver" is the node's name). ``profile``: features, config and

@@ -8,12 +8,8 @@ from collections.abc import Callable
 
 from chaos.mutation.cast import Part
 from chaos.nemesis.scene import UNCLEAN
+from chaos.nemesis.workload import AROUND_US, RECORDS_MAX
 from chaos.scenario.durations import parse_duration_us, parse_rate
-
-RECORDS_MAX = 2_000
-"""Records that the producers of a run send, about."""
-AROUND_US = 8_000_000
-"""What a run takes apart from its chaos, mostly less: producers send all the while."""
 
 
 def timers(document: Part, other: Part, draw: random.Random) -> bool:

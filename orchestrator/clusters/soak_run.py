@@ -14,8 +14,9 @@ from ray.exceptions import RayActorError
 
 from actors.control import Conductor, DiskLoss
 from actors.live.writer import CLOSED
+from actors.trace.events import DRIVER
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, say_nothing
-from orchestrator.clusters.live_run import DRIVER, LiveNode, LiveRun
+from orchestrator.clusters.live_run import LiveNode, LiveRun
 from orchestrator.trace.collect import LOGS, bury, bury_the_killed, close_open_chunks, fetch
 
 GATHER_S = 5.0

@@ -13,10 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from actors.trace.events import NodeDown, RunEnd, Stamped, TraceEvent
-
-DRIVER = "driver"
-"""Who drives the run. It does not tick, so that its silence says nothing."""
+from actors.trace.events import DRIVER, NodeDown, RunEnd, Stamped, TraceEvent
 
 LAST: tuple[type[TraceEvent], ...] = (NodeDown, RunEnd)
 """Types of an incarnation's last event."""
@@ -197,7 +194,7 @@ class Frontier(msgspec.Struct):
         if any(later > number for later in incarnations):
             own.over = True
             return []
-        if own.given_up or node == DRIVER:
+        if own.given_up or node == DRIVER:  # the driver does not tick, so that its silence says nothing
             return []
         own.given_up = True
         return [Silence(node, number, clock)]

@@ -12,8 +12,8 @@ from functools import cache
 
 import msgspec
 
-from actors.trace.events import NodeUp, RunEnd, RunMeta, Stamped
-from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Arrival, Frontier
+from actors.trace.events import DRIVER, NodeUp, RunEnd, RunMeta, Stamped
+from orchestrator.engines.frontier import NOTHING_MORE, Arrival, Frontier
 from orchestrator.engines.key_group import KeyGroup
 from orchestrator.engines.news import compacted, is_long
 from orchestrator.engines.routing import branches, listening, news_types

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import is_recreated
-from actors.trace.events import LogAppend, LogHw, SendInvoke, SendReturn, Stamped
+from actors.trace.events import ACKS_ALL, LogAppend, LogHw, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, witness
 from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, remember
@@ -20,8 +20,6 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import SEQUENCES
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up
-
-ACKS_ALL = -1
 
 
 class Copies(State):

@@ -6,13 +6,11 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import LinkRuleChange, NodeDown, NodeUp, Rpc, RpcReply, RunRepeat, Stamped
+from actors.trace.events import DRIVER, LinkRuleChange, NodeDown, NodeUp, Rpc, RpcReply, RunRepeat, Stamped
 from actors.trace.stamper import connection_source
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import RUN, TRACE
-
-DRIVER = "driver"
 
 
 class Cut(msgspec.Struct):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import EVENT_TYPES, CtlFault, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
+from actors.trace.events import DRIVER, EVENT_TYPES, CtlFault, NodeDown, NodeUp, Rpc, RpcReply, RunEnd, Stamped
 from chaos.faults.disk import DiskWipe
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -150,7 +150,6 @@ def unseen(node: str, role: str, sentence: str, rule: str = "not-seen") -> Findi
     return Finding(TraceIsWhole.id, node, "inconclusive", sentence, [], rule=rule, clouds=list(_recorded_by(role)))
 
 
-DRIVER = "driver"
 KILLED = -1
 """In ``RunEnd``: nobody can say what the last event was."""
 

@@ -13,6 +13,7 @@ from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
+    ACKS_ALL,
     CtlFault,
     CtlPhase,
     CtlWindow,
@@ -34,8 +35,6 @@ from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 
 NOBODY = -1
-ACKS_ALL = -1
-
 BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
 CHECKED_SINCE = 4
 """Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""

@@ -17,7 +17,7 @@ EPOCH_BUMP = (
 )
 """Exemption."""
 
-MAX_EPOCH = 32767
+PRODUCER_EPOCH_MAX = 0x7FFF
 """After it comes another producer id."""
 
 
@@ -50,7 +50,7 @@ def bump_is_due(producers: ProducerStates, failed: FailedSends, uid: str, one: N
     """Whether something between two producer epochs gave their producer a reason to number a record anew."""
     older, newer = sorted((one, other))
     if older.producer_id != newer.producer_id:
-        return MAX_EPOCH in (older.producer_epoch, newer.producer_epoch)
+        return PRODUCER_EPOCH_MAX in (older.producer_epoch, newer.producer_epoch)
     producer_id = older.producer_id
     epochs = range(older.producer_epoch, newer.producer_epoch)
     refused = [producers.refused.get(named(producer_id, epoch)) for epoch in epochs]

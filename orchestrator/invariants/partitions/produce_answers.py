@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import LogAppend, LogHw, RpcReply, Stamped
+from actors.trace.events import ACKS_ALL, LogAppend, LogHw, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import PARTITION
 
-ACKS_ALL = -1
 LEADER = "leader"
 
 

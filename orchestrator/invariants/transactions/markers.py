@@ -9,8 +9,10 @@ from actors.node.errors import KafkaError
 from actors.node.spec import is_recreated
 from actors.trace.events import LogAppend, Stamped, TxnLoad, TxnMarkers, TxnState
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
+from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
+from orchestrator.invariants.mirrors.leader_epochs import Taint
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, Taint
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
 from orchestrator.invariants.mirrors.transactions_of_log import MARKERS_REMEMBERED
 from orchestrator.invariants.transactions.decided import (
@@ -25,8 +27,6 @@ from orchestrator.invariants.transactions.decided import (
     sent_by,
 )
 
-LAST_EPOCH = 0x7FFF
-"""With it the markers of an exhausted producer id come under any circumstances."""
 CANNOT_HAVE = (KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, KafkaError.UNSUPPORTED_VERSION)
 """Answers to a marker by which its partition has nothing of a transaction."""
 VERIFICATION = "transaction.partition.verification.enable"
@@ -155,7 +155,8 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
             return NOTHING
         if own[-1].version >= EPOCH_BUMP:
             # Each transaction has an epoch of its own, which tells also for a leader that was replaced.
-            late = body.producer_epoch <= span.producer_epoch and body.producer_epoch != LAST_EPOCH
+            # Those of an exhausted producer id come with the last epoch under any circumstances.
+            late = body.producer_epoch <= span.producer_epoch and body.producer_epoch != PRODUCER_EPOCH_MAX
         else:
             late = alike[-1] is not decisions[-1] if former is None else former
         return self._late(state, event, sentence, own[-1]) if late else NOTHING

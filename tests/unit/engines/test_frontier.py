@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.engines.frontier import DRIVER, NOTHING_MORE, Frontier, Piece, Silence
+from actors.trace.events import DRIVER
+from orchestrator.engines.frontier import NOTHING_MORE, Frontier, Piece, Silence
 
 
 def piece(node: str, incarnation: int, first: int, last: int, wall: int, over: bool = False) -> Piece:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from actors.node.errors import KafkaError
-from actors.trace.events import CtlFault, LinkRuleChange
+from actors.trace.events import DRIVER, CtlFault, LinkRuleChange
 from chaos.faults.process import NodePause
 from orchestrator.invariants.registry import INVARIANTS
 from orchestrator.page.model import Bar, Lane, Timeline
 from orchestrator.page.timeline import BARS_MAX, LANE_MAX, timeline_of
 from orchestrator.story.moments import Step
 from orchestrator.verdict import Excuse, Gone, InvariantVerdict, Verdict, Violation
-from tests.unit.story.stage import ADMIN, DRIVER, TP, Stage
+from tests.unit.story.stage import ADMIN, TP, Stage
 
 
 def verdict_with(*broken: InvariantVerdict) -> Verdict:
