@@ -113,6 +113,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "timeout-from-last-partition",
+        _COORDINATOR,
+        "T11",
+        "The timeout of a transaction counts from the last partition that was added to it.",
+        nemesis="transactions",
+    ),
+    Defect(
         "abort-ends-in-commit",
         _COORDINATOR,
         "T12",

@@ -29,7 +29,8 @@ class TxnState(TraceEvent, frozen=True, tag="txn.state"):
     or another epoch. ``log_offset``: of the record that says so, which is committed by now. ``producer_id``,
     ``producer_epoch``, ``partitions`` (that are still to be told how it ended): as they are from now on.
     ``client_version``: the ``transaction.version`` by which the producer goes. ``from_state`` Empty with
-    ``former_epoch`` -1: the id is new. ``former_id``, ``former_epoch``: of the producer before."""
+    ``former_epoch`` -1: the id is new. ``former_id``, ``former_epoch``: of the producer before. ``start_ms``: when its
+    transaction began, as the record says; -1 none."""
 
     tp: str
     transactional_id: str
@@ -63,13 +64,15 @@ class TxnTakenBack(TraceEvent, frozen=True, tag="txn.taken-back"):
 
 
 class TxnLoaded(TraceEvent, frozen=True, array_like=True):
-    """A transactional id as a coordinator has read it."""
+    """A transactional id as a coordinator has read it. ``start_ms``: when its transaction began, -1 unknown."""
 
     state: TransactionStateName
     producer_id: int
     producer_epoch: int
     partitions: list[str]
     client_version: int = 0
+    timeout_ms: int = -1
+    start_ms: int = -1
 
 
 class TxnLoad(TraceEvent, frozen=True, tag="txn.load"):

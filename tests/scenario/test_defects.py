@@ -558,6 +558,9 @@ PROOFS: dict[str, Proof] = {
     "markers-of-their-own-epoch": Proof("kafka-7408/undecided", r"in leader epoch \d+, although it leads in"),
     "unstable-offsets-told": Proof("copies", r"returned \d+ as .* with RequireStable, although an open transaction"),
     "decision-changed-at-load": Proof("decided", r"has producer-\d in PrepareAbort .* after PrepareCommit"),
+    "timeout-from-last-partition": Proof(
+        "transactions", r"the beginning of the transaction was [\d,]+ ms, and now is [\d,]+ ms"
+    ),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
     "transaction-before-hw": Proof(
         "transactions", r"by offset \d+ of __transaction_state-\d, but leaders had committed"

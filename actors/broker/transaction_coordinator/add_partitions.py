@@ -117,6 +117,8 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
             return
         version: TransactionVersion = 2 if api_version >= WITH_EPOCH_BUMP else 0
         transit = metadata.prepare_add_partitions(partitions, turn.step.wall_ms, version)
+        if "timeout-from-last-partition" in turn.step.defects:
+            transit = msgspec.structs.replace(transit, start_ms=turn.step.wall_ms)
         written(turn, DelayedAdd(*write(turn, shard, asked.transactional_id, transit), adding))
         if adding in turn.transactions.adding and "partitions-added-before-commit" in turn.step.defects:
             _decided(turn, adding, asked, dict.fromkeys(partitions, KafkaError.NONE))

@@ -56,7 +56,8 @@ def load(turn: Turn, shard: TransactionShard) -> None:
 def _record_loaded(turn: Turn, shard: TransactionShard, end: int) -> None:
     transactions = {
         transactional_id: TxnLoaded(
-            each.state, each.producer_id, each.producer_epoch, list(each.partitions), each.client_version
+            *(each.state, each.producer_id, each.producer_epoch, list(each.partitions)),
+            *(each.client_version, each.txn_timeout_ms, each.start_ms),
         )
         for transactional_id, each in shard.transactions.items()
     }

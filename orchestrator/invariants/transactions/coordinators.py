@@ -8,17 +8,17 @@ from actors.broker.transaction_coordinator.transaction_state import PREVIOUS
 from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState, TxnTakenBack
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, UNCLEAN
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
 
-MAX_EPOCH = 0x7FFF
-
 
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What a record of the transaction log has made of a transactional id. ``offset``: of the record, or ``loaded``: of
-    the last one that a coordinator has read; ``coordinator_epoch``: of who told of it."""
+    the last one that a coordinator has read; ``coordinator_epoch``: of who told of it. ``timeout_ms``, ``start_ms``: of
+    the transaction, and when it began; -1 unknown."""
 
     state: str
     producer_id: int
@@ -28,6 +28,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     coordinator_epoch: int
     by: Witness
     loaded: bool = False
+    timeout_ms: int = -1
+    start_ms: int = -1
 
 
 class Ids(State):
@@ -73,7 +75,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     depend on the steps of a transactional id: each step follows from the previous one, even across coordinators.
 
     Example: broker-1 records PrepareCommit for app-1 at offset 17 of __transaction_state-3 and crashes. Broker-2, which
-    has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3.
+    has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
+    the transaction of app-1 begins anew with each partition, and its timeout is never over.
     """
 
     id = "T11"
@@ -123,6 +126,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         new = Step(
             *(body.to_state, body.producer_id, body.producer_epoch, tuple(sorted(body.partitions))),
             *(body.log_offset, body.coordinator_epoch, witness(event)),
+            timeout_ms=body.timeout_ms,
+            start_ms=body.start_ms,
         )
         if body.to_state == "Dead":
             state.steps.pop(body.transactional_id, None)
@@ -151,7 +156,10 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             return NOTHING  # who read it had not the end of the log, and does not coordinate by now
         partitions = tuple(sorted(found.partitions))
         new = Step(
-            found.state, found.producer_id, found.producer_epoch, partitions, end - 1, epoch, witness(event), True
+            *(found.state, found.producer_id, found.producer_epoch, partitions, end - 1, epoch, witness(event)),
+            loaded=True,
+            timeout_ms=found.timeout_ms,
+            start_ms=found.start_ms,
         )
         state.steps[transactional_id] = new
         if known is None:
@@ -162,7 +170,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             new.producer_id,
             new.producer_epoch,
         )
-        why = "" if same else _wrong(known, new, found.client_version)
+        why = _wrong_time(known, new) if same else _wrong(known, new, found.client_version)
         return self._violation(state, event, transactional_id, known, new, why) if why else NOTHING
 
     def _violation(
@@ -190,7 +198,7 @@ def _wrong(known: Step, new: Step, version: int) -> str:
     elif new.producer_epoch != 0:
         return "another producer id begins with epoch 0"
     if new.state in DECISIONS:
-        risen = new.producer_epoch > known.producer_epoch or known.producer_epoch >= MAX_EPOCH - 1
+        risen = new.producer_epoch > known.producer_epoch or known.producer_epoch >= PRODUCER_EPOCH_MAX - 1
         if version >= EPOCH_BUMP and not risen:
             return "each transaction must have its own epoch"
         if known.partitions != new.partitions:
@@ -198,6 +206,19 @@ def _wrong(known: Step, new: Step, version: int) -> str:
     left = [tp for tp in known.partitions if tp not in new.partitions]
     if new.state == known.state == "Ongoing" and left:
         return f"the transaction lost its partition {', '.join(left)}"
+    return _wrong_time(known, new)
+
+
+def _wrong_time(known: Step, new: Step) -> str:
+    """Whether a transaction that is open gets another beginning, or another timeout: its end would be put off."""
+    if known.state != "Ongoing":
+        return ""
+    for name, before, now in (
+        ("beginning", known.start_ms, new.start_ms),
+        ("timeout", known.timeout_ms, new.timeout_ms),
+    ):
+        if before >= 0 and before != now >= 0:
+            return f"the {name} of the transaction was {before:,} ms, and now is {now:,} ms"
     return ""
 
 

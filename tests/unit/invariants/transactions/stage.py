@@ -84,12 +84,13 @@ class TransactionTrace(TraceBuilder):
         node: str = "broker-1",
         coordinator_epoch: int = 0,
         timeout_ms: int = 1000,
+        start_ms: int = 0,
     ) -> str:
         """The coordinator moves app-1 on; ``offset``: of the record, the next one if not given."""
         self.record = self.record + 1 if offset < 0 else offset
         body = TxnState(
             *(STATE, APP, PRODUCER, epoch, before, after, list(partitions), coordinator_epoch, self.record),
-            *(PRODUCER, epoch, version, timeout_ms, 0),
+            *(PRODUCER, epoch, version, timeout_ms, start_ms),
         )
         return self.emit(node, body)
 
@@ -134,9 +135,11 @@ class TransactionTrace(TraceBuilder):
         node: str = "broker-2",
         coordinator_epoch: int = 1,
         version: int = 2,
+        timeout_ms: int = 1000,
+        start_ms: int = 0,
     ) -> str:
         """Another broker has read the transaction log."""
-        loaded = {APP: TxnLoaded(state, PRODUCER, epoch, list(partitions), version)}
+        loaded = {APP: TxnLoaded(state, PRODUCER, epoch, list(partitions), version, timeout_ms, start_ms)}
         return self.emit(node, TxnLoad(STATE, coordinator_epoch, True, end, loaded))
 
     # ---- the application ---------------------------------------------------------------------------------

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from actors.node.spec import node_name
 from actors.trace.events import ClockSet, CtlPhase, NodeDown, PartAssume
 from actors.trace.transaction_events import TransactionStateName
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
+from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
@@ -23,6 +27,31 @@ def test_states_by_the_rule() -> None:
     trace.state("CompleteCommit", "Ongoing", 4, node="broker-2", coordinator_epoch=1)
     result = trace.result("T11")
     assert (result.status, result.tested) == ("held", 4)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"start_ms": 5}, "the beginning of the transaction was 0 ms, and now is 5 ms"),
+        ({"timeout_ms": 2000}, "the timeout of the transaction was 1,000 ms, and now is 2,000 ms"),
+        ({}, ""),
+    ],
+)
+@pytest.mark.parametrize("how", ["added", "decided", "loaded"])
+def test_a_transaction_whose_end_is_put_off(how: str, changed: dict[str, int], why: str) -> None:
+    """Shows that an open transaction keeps its beginning and its timeout: when partitions are added, in its decision,
+    and under another coordinator. The next one has its own."""
+    trace = TransactionTrace()
+    trace.begins()
+    if how == "added":
+        trace.state("Ongoing", "Ongoing", 3, (TP, OTHER_TP), **changed)
+    elif how == "decided":
+        trace.decides(True, **changed)
+        trace.completes(True)
+        trace.state("CompleteCommit", "Ongoing", 4, start_ms=7, timeout_ms=3000)
+    else:
+        trace.loads("Ongoing", 3, 2, **changed)
+    assert [each.sentence.rpartition("): ")[2] for each in trace.result("T11").violations] == ([why] if why else [])
 
 
 def test_a_decision_that_is_changed() -> None:
@@ -124,9 +153,9 @@ def test_a_step_that_is_committed() -> None:
     )
 
 
-def opened(**fields: int) -> TransactionTrace:
+def opened(profile: dict[str, Any] | None = None, **fields: int) -> TransactionTrace:
     """A transaction has records in orders-0, in a window with all brokers."""
-    trace = TransactionTrace()
+    trace = TransactionTrace(**(profile or {}))
     trace.lead(1)
     trace.window("open", *BROKERS)
     trace.begins(**fields)
@@ -215,13 +244,19 @@ def test_a_decision_waits_for_no_timeout(bounds: float, status: str) -> None:
     assert _ended_by(trace, bounds) == status
 
 
-def test_what_excuses_a_transaction_that_stays_open() -> None:
-    """Shows that T9 excuses it where the end of the partition's log was lost, or given up by an unclean election."""
-    trace = opened()
-    trace.emit("broker-1", NodeDown("lossy", lost={"orders-0": 1}))
+@pytest.mark.parametrize(("lossy", "least", "excused"), [((1,), 1, True), ((1,), 2, False), ((1, 2), 2, True)])
+def test_a_transaction_stays_open_whose_marker_disks_lost(lossy: tuple[int, ...], least: int, excused: bool) -> None:
+    """Shows that T9 excuses it where as many disks lost the end of its partition as had to keep it."""
+    trace = opened({"config": {"min.insync.replicas": least}})
+    for broker in lossy:
+        trace.emit(node_name(broker), NodeDown("lossy", lost={"orders-0": 1}))
     later(trace, 600)
     result = trace.result("T9")
-    assert (result.violated, result.excused) == (0, {"loss-budget": 1})
+    assert (result.violated, result.excused) == ((0, {"loss-budget": 1}) if excused else (1, {}))
+
+
+def test_a_transaction_that_an_unclean_election_leaves_open() -> None:
+    """Shows that T9 excuses it: the new leader may lack the marker."""
     trace = opened()
     trace.change(2, 1, isr=(2,), cause="unclean")
     later(trace, 600)
@@ -270,18 +305,19 @@ def test_a_decision_that_its_coordinator_lost(tp: str, read: str, status: str) -
 
 
 @pytest.mark.parametrize(
-    ("lost", "epoch", "status"), [(True, 4, "excused"), (False, 4, "violated"), (True, 6, "violated")]
+    ("lossy", "epoch", "status"), [(2, 4, "excused"), (0, 4, "violated"), (1, 4, "violated"), (2, 6, "violated")]
 )
-def test_a_decision_that_a_coordinator_takes_up_again(lost: bool, epoch: int, status: str) -> None:
-    """Shows that T9 excuses a decision of an older producer epoch if the transaction log has lost the newer one since:
-    a partition that still knows the newer one may refuse its marker."""
+def test_a_decision_that_a_coordinator_takes_up_again(lossy: int, epoch: int, status: str) -> None:
+    """Shows that T9 excuses a decision of an older producer epoch if the transaction log has lost the newer one since,
+    which takes as many disks as transaction.state.log.min.isr says: a partition that still knows the newer one may
+    refuse its marker."""
     trace = opened()
     trace.decides(True)
     trace.ends("commit")
     trace.completes(True)
     trace.begins(6)
-    if lost:
-        trace.emit("broker-1", NodeDown("lossy", lost={STATE: 1}))
+    for broker in BROKERS[:lossy]:
+        trace.emit(broker, NodeDown("lossy", lost={STATE: 1}))
     trace.loads("PrepareCommit", epoch, 2)
     later(trace, 600)
     result = trace.result("T9")
