@@ -10,7 +10,7 @@ OFFSETS_TOPIC = "__consumer_offsets-"
 
 OFFSETS_LOSSES = {
     "unclean-election": "The offsets partition had an unclean election since: its leader may lack committed positions.",
-    "disk-loss": "Disks have lost commits of the offsets partition since: those of at least min.insync.replicas "
+    "loss-budget": "Disks have lost commits of the offsets partition since: those of at least min.insync.replicas "
     "replicas or, without eligible leader replicas, of the last member of the ISR.",
 }
 """Rule -> when it excuses that something is gone."""

@@ -23,7 +23,8 @@ from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant, PartitionState, beta
-from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, Taken
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, UNCLEAN_ELECTION, PartitionLosses
 from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
 from orchestrator.invariants.transactions.progress import TIMEOUT
 
@@ -36,9 +37,9 @@ STABLE = "stable"
 class Unstable(PartitionState):
     """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know. epoch:
     the newest leader epoch; high_watermark: of its leader; transactions: of its log, which ends at log_end. brokers:
-    those that have been heard of. begun: first offset of a transaction -> when, and in which leader epoch, it was
-    appended. taken: from logs of the partition. clocks: that may have said when a transaction began. mended: whoever is
-    elected uncleanly leaves no transaction open (``kafka-7408``)."""
+    those that have been heard of. begun: first offset of a transaction -> the leader epoch in which it was appended,
+    and how often disks had lost some of the partition by then. losses: of the partition. clocks: that may have said
+    when a transaction began. mended: whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
@@ -48,18 +49,18 @@ class Unstable(PartitionState):
     log_end: int = 0
     brokers: set[str] = set()
     begun: dict[int, tuple[int, int]] = {}
-    taken: Taken = msgspec.field(default_factory=Taken)
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
-    def append(self, body: LogAppend, at_us: int) -> None:
+    def append(self, body: LogAppend) -> None:
         """A leader appended; what an earlier one had there is gone."""
         if body.base < self.log_end:
             self.transactions.cut(body.base)
         self.log_end = body.last + 1
         if body.transactional and not body.marker and body.producer_id not in self.transactions.open:
             self.begun.pop(body.base, None)
-            self.begun[body.base] = (at_us, body.leader_epoch)
+            self.begun[body.base] = (body.leader_epoch, self.losses.count(self.key))
             if len(self.begun) > ENDED_REMEMBERED:
                 del self.begun[next(iter(self.begun))]
         if body.transactional or body.control:
@@ -77,11 +78,8 @@ class Unstable(PartitionState):
     def rule_of_loss(self, first: int) -> str:
         """The rule by which the end of the transaction that begins at an offset may have been lost, "" there is none:
         of what was appended since, nothing was."""
-        at_us, epoch = self.begun.get(first, (-1, -1))
-        rule = self.taken.rule(at_us, epoch)
-        if rule == "unclean-election" and self.mended:
-            return Taken(lost_us=self.taken.lost_us).rule(at_us, epoch)
-        return rule
+        epoch, losses = self.begun.get(first, (-1, 0))
+        return self.losses.rule(self.key, None if self.mended else epoch, since=losses)
 
 
 class StableOffsetsAdvance(PartitionInvariant[Unstable]):
@@ -108,7 +106,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
     of_transactions = True
     types = (LogAppend, LogHw, LogTrunc, PartAssume, PartChange, TxnState)
     cases = {LogAppend: ("leader",), LogHw: ("leader",)}
-    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    exemptions = {UNCLEAN_ELECTION: UNCLEAN, LOSS_BUDGET: LOST}
     unseen = (
         "windows without some broker: it may be the coordinator, or the leader",
         "the last stable offset in answers of brokers: T7 and H7 compare it with their logs",
@@ -121,13 +119,13 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
     def initial(self, key: str, profile: Profile) -> Unstable:
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
         mended = profile.feature(KAFKA_7408) not in ("", "off")
-        return Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, mended=mended)
+        losses = PartitionLosses(profile, key)
+        return Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, losses=losses, mended=mended)
 
     def hear(self, state: Unstable, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is NodeDown:
-            if state.key in body.lost:
-                state.taken.lost_us = event.wall
+            state.losses.take(event)
             return NOTHING
         if type(body) is ClockSet:
             state.clocks.take(event, body)
@@ -140,8 +138,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         if kind is PartChange:
             state.take(event, body)
             state.brokers.update(f"broker-{replica}" for replica in body.replicas)
-            if body.cause == "unclean":
-                state.taken.unclean_epoch = max(state.taken.unclean_epoch, body.leader_epoch)
+            state.losses.take(event)
             return NOTHING
         if kind is TxnState:
             if body.timeout_ms > 0:
@@ -161,7 +158,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         elif body.role != "leader" or body.leader_epoch < state.epoch:
             return NOTHING
         elif kind is LogAppend:
-            state.append(body, event.wall)
+            state.append(body)
         else:
             state.high_watermark, state.epoch = body.new, body.leader_epoch
         return self._compare(state, event)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from actors.trace.events import PollReturn, SendReturn, Stamped
-from orchestrator.invariants.mirrors.log_mirror import LogMirror, Taint
+from orchestrator.invariants.mirrors.leader_epochs import Taint
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss_budget import LossBudget
 
 UNCLEAN = "An unclean election in between gave up the records that the new leader lacked."
@@ -16,20 +15,6 @@ LOST = (
 
 LOSS = {"unclean-election": UNCLEAN, "loss-budget": LOST}
 """Rule -> when it excuses that a committed record is gone."""
-
-
-class Taken(msgspec.Struct):
-    """What took the ends of a partition's logs last, as who has no mirror of them knows. unclean_epoch: leader epoch of
-    its newest unclean election; lost_us: when a disk lost some of it last; -1 none."""
-
-    unclean_epoch: int = -1
-    lost_us: int = -1
-
-    def rule(self, at_us: int, epoch: int) -> str:
-        """The rule by which what a leader of an epoch had appended at a time may be gone, "" none."""
-        if epoch < self.unclean_epoch:
-            return "unclean-election"
-        return "loss-budget" if at_us <= self.lost_us else ""
 
 
 def read_in(body: PollReturn, mirror: LogMirror) -> int:

@@ -11,7 +11,7 @@ from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
 from orchestrator.invariants.mirrors.loss_budget import loss_budget
 
-UNCLEAN_ELECTION, LOSS_BUDGET, DISK_LOSS = "unclean-election", "loss-budget", "disk-loss"
+UNCLEAN_ELECTION, LOSS_BUDGET = "unclean-election", "loss-budget"
 
 
 class Lost(msgspec.Struct, frozen=True, gc=False):
@@ -91,10 +91,10 @@ class PartitionLosses(msgspec.Struct):
         known = self.lost.get(tp)
         return known[-1].number + 1 if known else 0
 
-    def rule(self, tp: str, since_epoch: int, offset: int = 1 << 62, since: int = 0) -> str:
+    def rule(self, tp: str, since_epoch: int | None, offset: int = 1 << 62, since: int = 0) -> str:
         """The rule by which what leader epoch ``since_epoch`` committed at ``offset``, when disks had lost something
-        ``since`` times, may be gone, "" if there is none."""
-        if self.unclean.get(tp, -1) > since_epoch:
+        ``since`` times, may be gone, "" if there is none. None: no election takes it."""
+        if since_epoch is not None and self.unclean.get(tp, -1) > since_epoch:
             return UNCLEAN_ELECTION
         lost = [each for each in self.lost.get(tp, ()) if each.number >= since and each.start <= offset]
-        return DISK_LOSS if self._is_too_much(tp, lost) else ""
+        return LOSS_BUDGET if self._is_too_much(tp, lost) else ""

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
 from actors.node.spec import node_name
 from actors.trace.events import (
     BeginInvoke,
@@ -24,6 +25,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.transactions.decided import (
     COMPLETE,
     DECISIONS,
@@ -52,10 +54,10 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 class Whole(State):
     """The transaction that a producer id has open, or had last: ``producer_epoch``: of its data, -1 none; ``data``:
     topic partition -> the first batch there; ``ends``: the same -> how it ended there. ``listed``: the partitions that
-    the transaction has by its coordinator. ``forgetful``: partitions of the transaction log that may have lost its
-    newest records since the transaction began -> the rule. ``mended``: partitions whose leader appends again the
-    markers that it has cut off (``kafka-7408``), of former transactions, too. ``led``: topic partition -> its newest
-    leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
+    the transaction has by its coordinator. ``losses``: of the transaction log; ``begun``: leader epoch of its partition
+    when the transaction began, and how often disks had lost some of it. ``mended``: partitions whose leader appends
+    again the markers that it has cut off (``kafka-7408``), of former transactions, too. ``led``: topic partition -> its
+    newest leader epoch, and who was elected in it. ``removed``: partitions whose topic was."""
 
     producer_epoch: int = -1
     begins: Begins = msgspec.field(default_factory=Begins)
@@ -63,7 +65,8 @@ class Whole(State):
     data: dict[str, Witness] = {}
     ends: dict[str, Ended] = {}
     listed: set[str] = set()
-    forgetful: dict[str, str] = {}
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
+    begun: tuple[int, int] = (-1, 0)
     mended: dict[str, bool] = {}
     led: dict[str, tuple[int, str]] = {}
     removed: set[str] = set()
@@ -102,18 +105,16 @@ class AllOrNothing(KeyedInvariant[Whole]):
         return (LogTrunc, NodeDown, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> Whole:
-        return Whole(key)
+        return Whole(key, losses=PartitionLosses(profile, f"{TRANSACTION_STATE_TOPIC}-"))
 
     def hear(self, state: Whole, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is PartChange:
             state.mended.pop(body.tp, None)
             state.led[body.tp] = max((body.leader_epoch, node_name(body.leader)), state.led.get(body.tp, (-1, "")))
-            if body.cause == "unclean":
-                state.forgetful[body.tp] = "unclean-election"
+            state.losses.take(event)
         elif type(body) is NodeDown:
-            for tp in body.lost:
-                state.forgetful.setdefault(tp, "loss-budget")
+            state.losses.take(event)
         elif type(body) is PartRemove:
             # Its marker goes to the topic that has the name by then, if there is one.
             state.removed.add(body.tp)
@@ -143,7 +144,7 @@ class AllOrNothing(KeyedInvariant[Whole]):
         state.begins.take(event, body)
         if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
             state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
-            state.forgetful.clear()
+            state.begun = (body.coordinator_epoch, state.losses.count(body.tp))
         elif body.to_state in COMPLETE:
             earlier = str(body.producer_id) == state.key and body.producer_epoch < state.producer_epoch
             if not state.data or state.complete or earlier:
@@ -198,8 +199,9 @@ class AllOrNothing(KeyedInvariant[Whole]):
             end = state.ends.get(tp)
             if end is None:
                 sentence = f"{event.node} counts {named} as complete, but {tp} has no marker of it"
-                if tp not in state.listed and log in state.forgetful:
-                    return self.excused(state.forgetful[log], state.key, sentence, first, event)
+                epoch, losses = state.begun
+                if tp not in state.listed and (rule := state.losses.rule(log, epoch, since=losses)):
+                    return self.excused(rule, state.key, sentence, first, event)
                 return self.violated(state.key, sentence, first, event)
             if end.commits != commits and end.stands:
                 sentence = f"{event.node} has {named} in state {to_state}, but it is {_kind(end.commits)} in {tp}"

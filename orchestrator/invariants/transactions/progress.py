@@ -23,58 +23,60 @@ from orchestrator.invariants.folds.fast_clocks import FastClocks
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.routes import PRODUCER_ID
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
-from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, Taken
+from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
+from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
+from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, UNCLEAN_ELECTION, PartitionLosses
 from orchestrator.invariants.transactions.decided import DECISIONS
 
 TIMEOUT = "transaction.timeout.ms"
 COMPLETE = "complete"
 """The obligation of what is decided; others have the names of partitions."""
-LAST_EPOCH = 0x7FFF
+
+
+class Known(msgspec.Struct, frozen=True):
+    """The leader epoch in which a log had something, and how often disks had lost some of that log by then."""
+
+    leader_epoch: int
+    losses: int
 
 
 class Newest(msgspec.Struct, frozen=True):
-    """When, and under which coordinator, a transaction of a producer epoch was last heard of."""
+    """What the transaction log last said of a producer epoch."""
 
     producer_epoch: int
-    at_us: int
-    coordinator_epoch: int
+    known: Known
 
 
 class Undecided(WindowState):
     """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
-    brokers: those that have been heard of; taken: from the logs of partitions. home: partition of the transaction log
-    that has it. known: obligation -> when, and in which leader epoch, the log that has its reason had it: that of
-    a decision under the newest coordinator. newest: state of the newest producer epoch. clocks: that
-    may have said when the transaction began. mended: whoever is elected uncleanly leaves no transaction
-    open (``kafka-7408``)."""
+    brokers: those that have been heard of; losses: of all partitions. home: partition of the transaction log
+    that has it. known: obligation -> where its reason was known: that of a decision under the newest coordinator.
+    newest: state of the newest producer epoch. clocks: that may have said when the transaction began. mended: whoever
+    is elected uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
     brokers: set[str] = set()
-    taken: dict[str, Taken] = {}
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     home: str = ""
-    known: dict[str, tuple[int, int]] = {}
+    known: dict[str, Known] = {}
     newest: Newest | None = None
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
-    def of(self, tp: str) -> Taken:
-        """What was taken from a partition's logs."""
-        found = self.taken.get(tp)
-        if found is None:
-            found = self.taken[tp] = Taken()
-        return found
+    def log_of(self, name: str) -> str:
+        """The partition whose log has the reason of an obligation."""
+        return self.home if name == COMPLETE else name
+
+    def known_in(self, name: str, leader_epoch: int) -> Known:
+        """That the reason of an obligation is in its log now."""
+        return Known(leader_epoch, self.losses.count(self.log_of(name)))
 
     def rule_of_loss(self, name: str) -> str:
         """The rule by which an obligation is one no more, "" none: the log that has its reason lost it since."""
-        taken = self.taken.get(self.home if name == COMPLETE else name)
-        if taken is None:
-            return ""
-        at_us, epoch = self.known[name]
-        rule = taken.rule(at_us, epoch)
-        if rule == "unclean-election" and self.mended and name != COMPLETE:
-            return Taken(lost_us=taken.lost_us).rule(at_us, epoch)
-        return rule
+        known, without_elections = self.known[name], self.mended and name != COMPLETE
+        since_epoch = None if without_elections else known.leader_epoch
+        return self.losses.rule(self.log_of(name), since_epoch, since=known.losses)
 
 
 class TransactionsEnd(WindowInvariant[Undecided]):
@@ -99,7 +101,7 @@ class TransactionsEnd(WindowInvariant[Undecided]):
     of_transactions = True
     types = (LogAppend, TxnState, TxnLoad, TxnMarkers)
     cases = {LogAppend: ("leader",)}
-    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    exemptions = {UNCLEAN_ELECTION: UNCLEAN, LOSS_BUDGET: LOST}
     unseen = (
         "windows without some broker: it may be the coordinator, or the leader of a partition",
         "a marker that is lost with its leader: T4 checks that it is there when the coordinator counts it",
@@ -111,20 +113,18 @@ class TransactionsEnd(WindowInvariant[Undecided]):
 
     def initial(self, key: str, profile: Profile) -> Undecided:
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
-        mended = profile.feature(KAFKA_7408) not in ("", "off")
-        return Undecided(key, beta_us=bound_us + timeout_us, bound_us=bound_us, timeout_us=timeout_us, mended=mended)
+        state = Undecided(key, beta_us=bound_us + timeout_us, bound_us=bound_us, timeout_us=timeout_us)
+        state.losses.profile, state.mended = profile, profile.feature(KAFKA_7408) not in ("", "off")
+        return state
 
     def hear(self, state: Undecided, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is PartChange:
             state.brokers.update(f"broker-{replica}" for replica in body.replicas)
-            if body.cause == "unclean":
-                taken = state.of(body.tp)
-                taken.unclean_epoch = max(taken.unclean_epoch, body.leader_epoch)
+            state.losses.take(event)
         elif kind is NodeDown:
-            for tp in body.lost:
-                state.of(tp).lost_us = event.wall
+            state.losses.take(event)
         elif kind is PartRemove:
             self.void(state, body.tp)
         elif kind is ClockSet:
@@ -159,8 +159,8 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         return self.arm(state)
 
     def _due(self, state: Undecided, name: str, event: Stamped, epoch: int) -> None:
-        if name not in state.due or (name == COMPLETE and epoch > state.known[name][1]):
-            state.known[name] = (event.wall, epoch)
+        if name not in state.due or (name == COMPLETE and epoch > state.known[name].leader_epoch):
+            state.known[name] = state.known_in(name, epoch)
         self.oblige(state, name, event)
 
     def _moved(self, state: Undecided, event: Stamped, to_state: str, producer_epoch: int) -> None:
@@ -171,13 +171,13 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         state.home = body.tp
         newest = state.newest
         if newest is None or producer_epoch >= newest.producer_epoch:
-            newest = state.newest = Newest(producer_epoch, event.wall, body.coordinator_epoch)
+            newest = state.newest = Newest(producer_epoch, state.known_in(COMPLETE, body.coordinator_epoch))
         if to_state in DECISIONS:
-            if producer_epoch < LAST_EPOCH - 1:
+            if producer_epoch < PRODUCER_EPOCH_MAX - 1:
                 self._due(state, COMPLETE, event, body.coordinator_epoch)
                 if producer_epoch < newest.producer_epoch:
                     # Taken up again: what came after it was lost, so a partition may refuse its marker as too old.
-                    state.known[COMPLETE] = (newest.at_us, newest.coordinator_epoch)
+                    state.known[COMPLETE] = newest.known
         elif state.brokers <= state.core:
             self.kept(state, COMPLETE)
         else:

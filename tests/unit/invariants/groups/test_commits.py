@@ -204,7 +204,7 @@ def test_an_offsets_partition_lost_the_commit() -> None:
         trace.elected_uncleanly(2, unclean)
         trace.is_told(trace.looks_up(), None)
         assert trace.result("O1").excused == excused
-    for lost, rules in ((5, {"disk-loss": 1}), (6, {})):
+    for lost, rules in ((5, {"loss-budget": 1}), (6, {})):
         trace = GroupTrace()
         trace.acks(10, 5)
         trace.down("broker-2", "lossy", lost={OFFSETS: lost})

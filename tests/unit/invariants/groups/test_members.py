@@ -282,7 +282,7 @@ def test_an_offsets_partition_that_lost_something() -> None:
     trace.stable(2)
     trace.down("broker-1", "lossy", lost={OFFSETS: 3})
     trace.gen("PreparingRebalance", 1, epoch=1, broker=2)
-    assert trace.result("O5").excused == {"disk-loss": 1}
+    assert trace.result("O5").excused == {"loss-budget": 1}
     trace.gen("PreparingRebalance", 0, epoch=1, broker=2)
     assert trace.result("O5").violated == 1
 

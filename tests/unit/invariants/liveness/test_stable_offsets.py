@@ -139,10 +139,13 @@ def test_what_a_new_leader_cuts_off() -> None:
     assert not run.result("L10").violations
 
 
-@pytest.mark.parametrize(("lost", "status"), [({TP: 0}, "excused"), ({"other-0": 0}, "violated")])
-def test_a_disk_that_lost_the_end(lost: dict[str, int], status: str) -> None:
-    """Shows that a loss of this partition excuses what stays open, and one of another partition does not."""
-    run = Waiting()
+@pytest.mark.parametrize(
+    ("lost", "least", "status"), [({TP: 0}, 1, "excused"), ({TP: 0}, 2, "violated"), ({"other-0": 0}, 1, "violated")]
+)
+def test_a_disk_that_lost_the_end(lost: dict[str, int], least: int, status: str) -> None:
+    """Shows that what min.insync.replicas disks of this partition lost excuses what stays open, and that neither fewer
+    disks do nor those of another partition."""
+    run = Waiting(config={"min.insync.replicas": least})
     run.emit("broker-3", NodeDown("lossy", lost=lost))
     run.passes(1)
     assert run.result("L10").status == status

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET, UnsetType
 
-from actors.trace.events import PartChange, PartRemove
+from actors.node.spec import node_name
+from actors.trace.events import NodeDown, PartChange, PartRemove
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
@@ -83,14 +84,30 @@ def test_a_partition_that_the_coordinator_forgot(
     assert trace.result("T5").status == status
 
 
-def test_an_unclean_election_before_the_transaction() -> None:
+@pytest.mark.parametrize(("lossy", "status"), [((1,), "violated"), ((1, 2), "excused")])
+def test_a_partition_that_disks_forgot(lossy: tuple[int, ...], status: str) -> None:
+    """Shows that disks excuse it, too, if as many have lost the end of the transaction log as had to keep it."""
+    trace = written()
+    for broker in lossy:
+        trace.emit(node_name(broker), NodeDown("lossy", lost={STATE: 1}))
+    trace.decides(True, partitions=(TP,))
+    trace.ends("commit")
+    trace.completes(True)
+    assert trace.result("T5").status == status
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_what_the_transaction_log_lost_before_the_transaction(unclean: bool) -> None:
     """Shows that it excuses nothing of a transaction that began later."""
     trace = TransactionTrace()
-    trace.emit("controller-1", PartChange(STATE, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
-    trace.begins(partitions=BOTH)
+    if unclean:
+        trace.emit("controller-1", PartChange(STATE, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"))
+    for broker in () if unclean else (1, 2, 3):
+        trace.emit(node_name(broker), NodeDown("lossy", lost={STATE: 1}))
+    trace.begins(partitions=BOTH, coordinator_epoch=1)
     trace.write("a", tp=OTHER_TP)
-    trace.decides(True, partitions=(TP,))
-    trace.completes(True)
+    trace.decides(True, partitions=(TP,), coordinator_epoch=1)
+    trace.completes(True, coordinator_epoch=1)
     assert trace.result("T5").status == "violated"
 
 
