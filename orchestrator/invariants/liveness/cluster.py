@@ -33,6 +33,7 @@ from orchestrator.invariants.folds.windows import (
     WindowState,
     beta,
 )
+from orchestrator.invariants.liveness.copying import Copying, CopyingInvariant
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 CONTROLLER = "controller-"
@@ -327,11 +328,13 @@ class PartitionGetsALeader(PartitionInvariant[LedPartition]):
         )
 
 
-class IsrIsWhole(PartitionInvariant[PartitionState]):
+class IsrIsWhole(CopyingInvariant[Copying]):
     """While a replica is out of the ISR, one replica less protects the data.
 
     Example: broker-3 was away for a minute and is back; it has fetched all records from broker-1, and the leader never
-    proposes it. The obligation begins for each replica that is in the core, like its leader, and not in the ISR.
+    proposes it. The obligation begins for each replica that is in the core, like its leader, and not in the ISR. The
+    bound counts from when the replica has copied what the leader had at the beginning; until then the replica must copy
+    more within each bound.
     """
 
     id = "L4"
@@ -339,20 +342,26 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
     source = "KIP-497; KAFKA-10706; Partition.scala (maybeExpandIsr)"
     tested_when = "a replica joins the ISR in a window, after it was out of it"
     route = PARTITION
-    types = (PartChange,)
-    unseen = ("a replica outside the ISR while the leader is not in the core",)
+    types = (PartChange, PartAssume, LogAppend)
+    unseen = ("a replica outside the ISR while the leader is not in the core", "a replica that copies slowly")
 
-    def initial(self, key: str, profile: Profile) -> PartitionState:
-        return PartitionState(key, beta_us=beta(profile, self.id))
+    def initial(self, key: str, profile: Profile) -> Copying:
+        return Copying(key, beta_us=beta(profile, self.id))
 
-    def step(self, state: PartitionState, event: Stamped) -> Emissions:
-        body = event.body
-        assert type(body) is PartChange
+    def step(self, state: Copying, event: Stamped) -> Emissions:
+        body: Any = event.body
+        kind = type(body)
+        if kind is LogAppend:
+            state.append(event, body, event.node)
+            return NOTHING
+        if kind is PartAssume:
+            state.ends[event.node] = body.log_end
+            return NOTHING
         state.take(event, body)
         self.look(state, event)
         return self.arm(state)
 
-    def look(self, state: PartitionState, event: Stamped) -> None:
+    def look(self, state: Copying, event: Stamped) -> None:
         newest = state.newest
         if newest is None:
             return
@@ -364,9 +373,9 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
             elif replica in newest.change.isr:
                 self.kept(state, name)
             else:
-                self.oblige(state, name, event)
+                self.oblige(state, name, event, state.ends.get(state.leader, 0))
 
-    def missed(self, state: PartitionState, name: str, obligation: Obligation) -> Emissions:
+    def missed(self, state: Copying, name: str, obligation: Obligation) -> Emissions:
         if state.newest is None:
             return NOTHING  # what there was of it was lost with the controller that had appended it
         isr = ", ".join(map(node_name, state.isr))
@@ -379,11 +388,14 @@ class IsrIsWhole(PartitionInvariant[PartitionState]):
         )
 
 
-class Ends(PartitionState):
-    """ends: broker -> its log end; marks: its high watermark. acked: end of what was acknowledged; by: the last such
+ACKED = "acked"
+"""The one obligation of L14."""
+
+
+class Ends(Copying):
+    """marks: broker -> its high watermark. acked: end of what was acknowledged; by: the last such
     answer. unclean: whether an unclean election gave something up. lost: the least offset that a disk lost, -1 none."""
 
-    ends: dict[str, int] = {}
     marks: dict[str, int] = {}
     acked: int = 0
     by: Witness | None = None
@@ -391,13 +403,14 @@ class Ends(PartitionState):
     lost: int = -1
 
 
-class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
+class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
     """An acknowledged record has min.insync.replicas copies, and gets safer only when the other replicas have it, too.
     A replica that does not learn that it is committed refuses ListOffsets and withholds records when it leads.
 
     Example: producer-1 got the acknowledgement for offset 1,310 of orders-0; broker-3 is up and reaches all nodes, and
     its log ends at 900 for good; or its log has 1,310, and its high watermark stays at 900, when that of the leader is
     1,311. The obligation concerns the end of the acknowledged records at its beginning; there is at most one at a time.
+    As in L4, the bound counts anew for as long as replicas copy what they lack.
     """
 
     id = "L14"
@@ -425,7 +438,7 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         body: Any = event.body
         kind = type(body)
         if kind is LogAppend:
-            state.ends[event.node] = body.last + 1
+            state.append(event, body, ACKED)
             return self._caught_up(state, event) if state.due else NOTHING
         if kind is LogHw:
             state.marks[event.node] = body.new
@@ -472,16 +485,16 @@ class AcknowledgedIsOnAll(PartitionInvariant[Ends]):
         """The end of what is acknowledged now has to get to all of the core."""
         if state.since_us < 0 or not state.acked or state.is_removed:
             return NOTHING
-        self.oblige(state, "acked", event, state.acked)
+        self.oblige(state, ACKED, event, state.acked)
         return self._caught_up(state, event)
 
     def _caught_up(self, state: Ends, event: Stamped) -> Emissions:
-        obligation = state.due["acked"]
+        obligation = state.due[ACKED]
         if state.since_us < 0 or self._lacking(state, obligation.target):
             return self.arm(state)
-        self.kept(state, "acked")
+        self.kept(state, ACKED)
         if state.acked > obligation.target and self._lacking(state, state.acked):
-            self.oblige(state, "acked", event, state.acked)
+            self.oblige(state, ACKED, event, state.acked)
         return self.arm(state)
 
     def missed(self, state: Ends, name: str, obligation: Obligation) -> Emissions:

@@ -205,6 +205,29 @@ def test_a_replica_that_stays_out_of_the_isr() -> None:
     assert led_away.status("L4") == ("vacuous", 0)
 
 
+@pytest.mark.parametrize(
+    ("copied", "then", "status"),
+    [((), 1.1, "violated"), ((1, 2), 0.9, "vacuous"), ((1, 2), 1.1, "violated"), ((1, 1, 1), 0.1, "violated")],
+)
+def test_a_replica_with_much_to_copy(copied: tuple[int, ...], then: float, status: str) -> None:
+    """Shows that the bounds of L4 and L14 count from when a replica last had more than ever since it lacks something:
+    none of it is violated while it gets on, and both are if it stands still, or copies the same again and again."""
+    run = Run()
+    run.lead(1, 0, isr=(1, 2))
+    for uid in "abcd":
+        run.replicate(uid, followers=(2,))
+    run.high_watermark("broker-1", 4)
+    run.acked("producer-1", "d", 3, broker=1, epoch=0)
+    run.window()
+    for end in copied:
+        run.past("L4", 0.7)
+        if run.log_end(3) >= end:
+            run.truncate("broker-3", end - 1)
+        run.append("broker-3", "abcd"[end - 1], role="follower")
+    run.past("L4", then)
+    assert (run.status("L4")[0], run.status("L14")[0]) == (status, status)
+
+
 def test_a_send_that_stays_open() -> None:
     """Shows it violated; returned; given up without a word; and excused where too few replicas are in reach."""
     run = Run(topics={"orders": {"config": {"min.insync.replicas": 2}}})
