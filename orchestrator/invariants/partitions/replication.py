@@ -24,11 +24,13 @@ from actors.trace.events import (
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.mirrors.leader_epochs import Commit, Lineage, Taint
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import Commit, Lineage, LogMirror, Taint
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import NO_BOUNDARY
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, taint_of_log
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
+from orchestrator.invariants.mirrors.old_checkpoints import OLD_CHECKPOINT, OldCheckpoints
 from orchestrator.invariants.mirrors.proposals import Made, made_by, proposed
 
 
@@ -168,6 +170,7 @@ class Watermarks(State):
     known: str = ""
     shut_down: dict[str, Witness] = {}
     taken_up: dict[str, int] = {}
+    checkpoints: OldCheckpoints = msgspec.field(default_factory=OldCheckpoints)
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -194,10 +197,11 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
     before_types = (LogTrunc, PartAssume)
-    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST}
+    exemptions = {"unclean-election": UNCLEAN, "loss-budget": LOST, "old-checkpoint": OLD_CHECKPOINT}
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
-        return Watermarks(key, known=known_as(profile, "finding-reelected-in-place"))
+        known, checkpoints = known_as(profile, "finding-reelected-in-place"), OldCheckpoints.of(key, profile)
+        return Watermarks(key, known=known, checkpoints=checkpoints)
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
@@ -205,6 +209,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     def hear(self, state: Watermarks, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is NodeDown:
+            state.checkpoints.ended(event, body)
         if type(body) is NodeDown and body.mode == "clean":
             # One that has not come so far leaves the checkpoint as it was.
             if state.taken_up.get(event.node) == event.incarnation:
@@ -242,6 +248,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                         leader.kept = [each for each in leader.kept if each != body.follower]
             return NOTHING
         if type(body) is LogHw:
+            state.checkpoints.moved(event, body)
             state.tested += 1
             if not body.log_start <= body.new <= body.log_end:
                 return self.violated(
@@ -263,6 +270,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                     f"{body.high_watermark:,}, beyond its log end {body.log_end:,}",
                     event,
                 )
+            state.checkpoints.moved(event, body)
             if body.role == "leader":
                 self._lead(state, event, body)
             else:
@@ -314,6 +322,8 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         taint = taint_of_log(mirror, event.node, end)
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, event)
+        if end == body.log_end and state.checkpoints.has(event.node, end):
+            return self.excused("old-checkpoint", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
     def _leader(self, state: Watermarks, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:

@@ -412,3 +412,32 @@ def test_who_was_elected_uncleanly_may_cut_open_transactions(
 def test_no_truncation_tests_nothing() -> None:
     """Shows that P11 is vacuous where no replica truncated its log."""
     assert committed("a").result("P11").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("lost", "lives_s", "mode", "status"),
+    [
+        ({TP: 0}, 1, "crash", "excused"),
+        ({TP: 0}, 11, "crash", "violated"),
+        ({TP: 0}, 1, "clean", "violated"),
+        ({}, 1, "crash", "violated"),
+    ],
+)
+def test_a_checkpoint_from_before_a_loss(
+    lost: dict[str, int], lives_s: int, mode: Literal["crash", "clean"], status: str
+) -> None:
+    """Shows that P10 excuses the high watermark of a broker whose disk lost the log and kept the checkpoint, until that
+    is written anew: at the latest after the interval, and at a clean shutdown."""
+    trace = committed("a", "b", "c")
+    trace.high_watermark("broker-2", 3, role="follower")
+    trace.down("broker-2", "lossy", lost=lost)
+    del trace.logs[TP, "broker-2"]
+    trace.up("broker-2")
+    trace.change(1, 1)
+    trace.lead(2, 2, cause="unclean", isr=(2,))
+    trace.append("broker-2", "x", epoch=2)
+    trace.wall += lives_s * 1_000_000
+    trace.down("broker-2", mode)
+    trace.up("broker-2")
+    trace.assume(2, 3, high_watermark=1, leader=3)
+    assert trace.result("P10").status == status
