@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import msgspec
 import pytest
@@ -29,22 +30,32 @@ def test_a_job_runs_krift_on_its_cluster(tmp_path: Path) -> None:
     code = "from orchestrator.cli.main import main; main()"
     words = shlex.join([sys.executable, "-c", code, *LIVE, "--out", str(tmp_path / "runs")])
     with ray_nodes(HOSTS, dashboard=True) as nodes:
-        submit = [*(sys.executable, "-m", "ray.scripts.scripts", "job", "submit", "--address", nodes.jobs), "--"]
-        done = subprocess.run(
-            [*submit, "sh", "-c", f'exec {words} --cluster "$RAY_ADDRESS"'],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=UP_S,
-            check=False,
-        )
+        done = _submitted(nodes.jobs, tmp_path, "sh", "-c", f'exec {words} --cluster "$RAY_ADDRESS"')
     assert done.returncode == 0, done.stdout + done.stderr
     assert "violated, as expected" in done.stdout
     directory = RunDir((tmp_path / "runs" / "latest").resolve())
     assert directory.read_manifest().hosts == HOSTS
     verdict = msgspec.json.decode((directory.path / "verdict.json").read_bytes(), type=Verdict)
     assert verdict.expected
+
+
+def _submitted(jobs: str, where: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """What became of a job. The agents of a cluster that has just begun may not be up, which the dashboard knows."""
+    submit = [*(sys.executable, "-m", "ray.scripts.scripts", "job", "submit", "--address", jobs), "--"]
+    for _ in range(30):
+        done = subprocess.run(
+            [*submit, *words],
+            cwd=where,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=UP_S,
+            check=False,
+        )
+        if "No available agent" not in done.stderr + done.stdout:
+            return done
+        Event().wait(1.0)
+    raise AssertionError(done.stderr)
 
 
 def test_a_ray_node_that_dies_is_no_verdict(tmp_path: Path) -> None:
