@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from actors.trace.events import Stamped
-from chaos.rounds import Rounds
+from chaos.rounds import Rounds, kept_for
 from chaos.sources import find
 from orchestrator.cli.replay import _journals
 from orchestrator.engines.in_process import check
@@ -32,9 +32,9 @@ MINUTE_US = 60_000_000
 
 
 class Soaked:
-    """A live soak."""
+    """A live soak. ``retention_us``: how long brokers keep records; 0: for ever."""
 
-    def __init__(self, root: Path, seconds: int, **others: object) -> None:
+    def __init__(self, root: Path, seconds: int, retention_us: int = 0, **others: object) -> None:
         usual: dict[str, object] = {
             "krift": __version__,
             "soak": "",
@@ -48,6 +48,8 @@ class Soaked:
             "started": "2026-01-01T00:00:00.000+00:00",
         }
         asked = msgspec.convert({**usual, **others}, Asked)
+        plan = Rounds(find(asked.word), asked.seed, asked.variant, asked.settings, asked.defects).plan
+        asked = msgspec.structs.replace(asked, settings=[*asked.settings, *kept_for(plan, retention_us)])
         self.rounds = Rounds(find(asked.word), asked.seed, asked.variant, asked.settings, asked.defects)
         self.directory: SoakDir = begin(root, asked, self.rounds)
         self.asked = self.directory.read_asked()
@@ -122,9 +124,10 @@ def slope(points: list[tuple[float, float]]) -> float:
 @pytest.mark.timeout(3600)
 def test_half_an_hour_needs_no_more_and_more(tmp_path: Path) -> None:
     """Shows that over the second half of a soak of thirty minutes what the checks know, the driver's memory and the
-    disk grow by less than a tenth of what they are, by the slope of all measurements."""
-    soaked = Soaked(tmp_path, 1800, keep_us=3 * MINUTE_US)
+    disk grow by less than a tenth of what they are, by the slope of all measurements; and that it finds nothing."""
+    soaked = Soaked(tmp_path, 1800, retention_us=3 * MINUTE_US, keep_us=3 * MINUTE_US)
     assert soaked.run().status == "completed"
+    assert [found for found in soaked.told if not found.known] == []
     second = [each for each in soaked.seen if each.time_us > 900 * 1_000_000 and each.state == "running"]
     assert len(second) > 100
     for name in ("state_bytes", "memory_bytes", "disk_bytes"):

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.isolation import READ_COMMITTED
-from actors.trace.events import ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
+from actors.trace.events import ACKS_ALL, ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least, remember
@@ -20,8 +20,6 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up, read_in
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-
-ACKS_ALL = -1
 
 
 class Acknowledged(msgspec.Struct, frozen=True, gc=False):
@@ -448,6 +446,9 @@ class OneOffsetOneValue(LogInvariant[Values]):
 
     def initial(self, key: str, profile: Profile) -> Values:
         return Values(key)
+
+    def forget(self, state: Values, offset: int) -> None:
+        state.told = {told: value for told, value in state.told.items() if told >= offset}
 
     def step(self, state: Values, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body

@@ -14,7 +14,17 @@ import msgspec
 from actors.node.isolation import READ_COMMITTED
 from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated
-from actors.trace.events import ListInvoke, ListReturn, LogHw, PollReturn, RpcReply, SendInvoke, SendReturn, Stamped
+from actors.trace.events import (
+    ACKS_ALL,
+    ListInvoke,
+    ListReturn,
+    LogHw,
+    PollReturn,
+    RpcReply,
+    SendInvoke,
+    SendReturn,
+    Stamped,
+)
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
@@ -26,8 +36,6 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 from orchestrator.invariants.offsets.list_offsets import FEATURE
-
-ACKS_ALL = -1
 
 _EPOCH = struct.Struct("<?i")
 
@@ -175,6 +183,10 @@ class _Ends(LogInvariant[Judged]):
             epsilon_us=profile.epsilon_us,
             unclean_allowed=unclean and profile.feature(FEATURE) == "seed",
         )
+
+    def forget(self, state: Judged, offset: int) -> None:
+        state.acknowledged.forget(offset)
+        state.acknowledged_in.forget(offset)
 
     def _judge(self, state: Judged, floor: Floor, answer: Answer, rule: str, mirror: LogMirror) -> Emissions:
         """The worst that can be said: of all that was known above the answer, something that nothing excuses, if there

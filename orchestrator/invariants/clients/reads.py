@@ -235,6 +235,11 @@ class Reads(State):
             self.polls.put(self.polls.end, row)
         self.read.put(first, names)
 
+    def forget(self, offset: int) -> None:
+        """What is below an offset was deleted long ago. The poll that has it stays, if it has more."""
+        self.read.forget(offset)
+        self.polls.forget(bisect_right(self._numbers(), offset, key=self._first_of) - 1 + self.polls.start)
+
     def _known(self, records: list[Polled]) -> list[str]:
         return self.read.between(records[0].offset, records[-1].offset + 1)
 
@@ -260,6 +265,9 @@ class ReadsRepeat(LogInvariant[Reads]):
 
     def initial(self, key: str, profile: Profile) -> Reads:
         return Reads(key, budget=loss_budget(profile, key))
+
+    def forget(self, state: Reads, offset: int) -> None:
+        state.forget(offset)
 
     def step(self, state: Reads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -475,6 +483,9 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)
+
+    def forget(self, state: Payloads, offset: int) -> None:
+        state.rows.forget(offset)
 
     def step(self, state: Payloads, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body

@@ -26,6 +26,9 @@ SESSIONS_REMEMBERED = 256
 IDS_UNSEEN = f"producers, or processes of theirs, that were idle while {SESSIONS_REMEMBERED} others sent"
 """Under ``unseen``."""
 
+DELETED_REMEMBERED_US = 300_000_000
+"""Records that were deleted so long ago: whoever read them has said so, and whoever asks for them is refused."""
+
 Key = TypeVar("Key")
 
 

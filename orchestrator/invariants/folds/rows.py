@@ -81,6 +81,12 @@ class Rows(msgspec.Struct):
             del data[: gone * size]
             self.start += gone
 
+    def forget(self, at: int) -> None:
+        """Nobody asks for what is below ``at`` any more."""
+        if at > self.start:
+            del self.data[: (at - self.start) * self.size]
+            self.start = at
+
     def clear(self, at: int) -> None:
         """Forget a row."""
         place = self.place(at)

@@ -55,6 +55,12 @@ class OffsetWindow(msgspec.Struct):
         if len(self.names) > 2 * REMEMBERED:
             self.names, self.start = self.names[-REMEMBERED:], self.end - REMEMBERED
 
+    def forget(self, offset: int) -> None:
+        """Nobody asks for what is below ``offset`` any more."""
+        if offset > self.start:
+            del self.names[: offset - self.start]
+            self.start = offset
+
     def cut(self, offset: int) -> None:
         """Forget what is at ``offset`` and above."""
         if offset < self.end:

@@ -10,8 +10,9 @@ from actors.node.spec import node_name, partition_name
 from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, PartRemove, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_least
+from orchestrator.invariants.mirrors.leader_epochs import Taint
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror, Taint
+from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 
 NOBODY = -1
 

@@ -109,6 +109,21 @@ class CommittedRecords(msgspec.Struct):
         if self.replaced:
             self.replaced = {}
 
+    def forget(self, offset: int) -> None:
+        """Nobody asks for what is below ``offset`` any more: it was deleted."""
+        self.names.forget(offset)
+        self.rows.forget(offset)
+        for places in self.places.values():
+            number = places.start
+            while number < places.end and self._is_below(places, number, offset):
+                number += 1
+            places.forget(number)
+
+    @staticmethod
+    def _is_below(places: Rows, number: int, offset: int) -> bool:
+        place = places.place(number)
+        return place < 0 or _OFFSET.unpack_from(places.data, place)[1] < offset
+
     def commit(self, batches: list[BatchFacts], leader_epoch: int, by: Witness) -> None:
         """A leader of an epoch committed these."""
         packed = self.nodes.pack(by)

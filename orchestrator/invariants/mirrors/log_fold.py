@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.features import KAFKA_7408
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import Stamped, TraceEvent
+from actors.trace.events import LogStart, Stamped, TraceEvent
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Route, St
 from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant, MirrorState
 from orchestrator.invariants.mirrors.log_mirror import LOGS, LogMirror
@@ -19,6 +19,9 @@ class LogInvariant(MirrorInvariant[LogMirror, St]):
     """An invariant over the logs of one partition."""
 
     mirrored = LOGS
+
+    def forget(self, state: St, offset: int) -> None:
+        """Records below an offset were deleted long ago: nobody reads them, and nobody asks for them."""
 
 
 class LogFold(MirrorFold):
@@ -33,9 +36,17 @@ class LogFold(MirrorFold):
     ) -> None:
         """``leadership``: types of the events that say who leads this kind of log."""
         super().__init__(name, route, (*LOGS, *leadership), invariants)
+        self._logs = tuple(invariants)
 
     def step(self, state: MirrorState, event: Stamped) -> Emissions:
-        return NOTHING if state.mirror.is_of_another(event) else super().step(state, event)
+        if state.mirror.is_of_another(event):
+            return NOTHING
+        found = super().step(state, event)
+        if type(event.body) is LogStart and (offset := state.mirror.deleted_long_ago(event.wall)):
+            state.mirror.records.forget(offset)
+            for part, each in zip(state.parts, self._logs, strict=True):
+                each.forget(part, offset)
+        return found
 
     def mirror(self, key: str, profile: Profile) -> LogMirror:
         voters = VoterSets.starting_with(profile.voters if key == METADATA_PARTITION else ())

@@ -43,9 +43,10 @@ from actors.trace.events import (
     TraceEvent,
 )
 from actors.trace.metadata_history import NewestController
-from orchestrator.invariants.folds.fold import Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED
+from orchestrator.invariants.folds.fold import witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, DELETED_REMEMBERED_US, remember
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
+from orchestrator.invariants.mirrors.leader_epochs import Commit, Lineage, Taint, UncleanElection
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
 from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
@@ -59,53 +60,6 @@ WIPED = "The schedule wiped disks of voters: no majority was left that must have
 
 TRIM_AT = 1024
 """Batches of a replica at which the mirror looks for something to forget."""
-
-
-class Lineage(msgspec.Struct):
-    """The log of a leader epoch. ``start``: LEO at which the leader took it up; ``frozen``: the log when the leader
-    stopped leading (while it leads: None, the replica's log is the lineage). ``unclean``: its leader, or that of an
-    epoch before it that nobody took up, was elected outside the ISR."""
-
-    epoch: int
-    leader: str
-    start: int
-    assumed: Witness
-    unclean: bool = False
-    frozen: Prefix | None = None
-
-
-class Commit(msgspec.Struct, frozen=True):
-    """The highest boundary that leaders of one leader epoch committed."""
-
-    epoch: int
-    end: int
-    ph: int | None
-    by: Witness
-
-
-class UncleanElection(msgspec.Struct):
-    """What a controller decided, not yet what a broker took up. ``kept``: up to where the one it elected had what was
-    committed then. ``recovered``: it has told a controller that its log is in order."""
-
-    partition_epoch: int
-    quorum_epoch: int
-    leader: str
-    kept: int
-    recovered: bool = False
-
-    def replaced_by(self, change: PartChange) -> bool:
-        """Whether a later controller, whose log lacks the election, changed the partition in its place."""
-        return change.quorum_epoch > self.quorum_epoch and change.partition_epoch <= self.partition_epoch
-
-
-class Taint(msgspec.Struct, frozen=True):
-    """The leader of ``epoch`` lacks what was committed before, from ``start`` on, and may: ``rule`` says why. Either an
-    unclean election took effect with it, or disks have lost what the budget allows."""
-
-    epoch: int
-    start: int
-    by: Witness
-    rule: str = "unclean-election"
 
 
 LOGS: tuple[type[TraceEvent], ...] = (LogAppend, LogHw, LogTrunc, LogStart, LogLocalStart, NodeDown)
@@ -160,6 +114,8 @@ class LogMirror(msgspec.Struct):
     """Who of those has cut its log, and not taken up its epoch."""
     given_up: str = ""
     """The same, as long as it has not told the controller: what it appends are the markers that it has cut off."""
+    starts: dict[int, int] = {}
+    """When the log was told to begin later than ever -> where; the newest ones."""
     newly_committed: list[BatchFacts] = []
     """What the event just taken has committed, in offset order."""
     records: CommittedRecords = msgspec.field(default_factory=CommittedRecords)
@@ -261,6 +217,11 @@ class LogMirror(msgspec.Struct):
             return first is not None
         incarnation, seq = map(int, event.split("/"))
         return first <= (incarnation, seq)
+
+    def deleted_long_ago(self, at_us: int) -> int:
+        """Below which offset everything was deleted so long ago that it may be forgotten."""
+        long_ago = [start for told_us, start in self.starts.items() if told_us <= at_us - DELETED_REMEMBERED_US]
+        return max(long_ago, default=0)
 
     def ph_of(self, event: Stamped, body: LogHw) -> int | None:
         """Prefix hash at a high watermark: as told, or else that of the log whose it is; None where nobody can say."""
@@ -387,6 +348,8 @@ class LogMirror(msgspec.Struct):
         known is the prefix hash at its end. What retention drops is still known here."""
         replica = self.replica(event.node)
         replica.start, replica.started_in = body.new, event.incarnation
+        if body.new > max(self.starts.values(), default=0):
+            remember(self.starts, event.wall, body.new, CHANGES_REMEMBERED)
         anew = body.reason in ANEW or body.reason == "load"
         replica.local_start = body.new if anew else max(replica.local_start, body.new)
         if body.reason not in ANEW and body.new <= replica.log.end:
@@ -477,7 +440,7 @@ class LogMirror(msgspec.Struct):
         if first < (replica.flushed if self.budget.quorum else replica.log.end):
             replica.away = True
             alone = [node_name(member) for member in self.isr] == [node]
-            replica.losses.append(Loss(first, replica.log.end, alone, whole))
+            replica.losses.append(Loss(first, replica.log.end, replica.log.end_ph, alone, whole))
         if whole:
             first = replica.start = replica.local_start = 0  # with the header of its first segment, or all of its files
         replica.cut(first)
@@ -531,6 +494,7 @@ class LogMirror(msgspec.Struct):
     def _high_watermark(self, event: Stamped, body: LogHw) -> None:
         replica = self.replica(event.node)
         replica.high_watermark = body.new
+        replica.regain(body.new)
         if body.role != "leader":
             return
         log, new, ph = replica.log, body.new, self.ph_of(event, body)

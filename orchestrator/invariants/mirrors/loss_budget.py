@@ -12,12 +12,14 @@ ELR = "eligible.leader.replicas.version"
 
 
 class Loss(msgspec.Struct):
-    """Offsets in [start, end) that a power loss, or a wiped disk, took from a replica. ``alone``: while they were
+    """Offsets in [start, end) that a power loss, or a wiped disk, took from a replica. ``ph``: the prefix hash of its
+    log at ``end``. ``alone``: while they were
     missing the ISR was this replica and no other. ``whole``: they were all that the replica had itself, and it forgot
     what it had in remote storage alone, too."""
 
     start: int
     end: int
+    ph: int | None
     alone: bool
     whole: bool = False
 

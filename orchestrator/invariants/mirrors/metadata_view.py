@@ -30,7 +30,7 @@ FOLLOWED: tuple[type[TraceEvent], ...] = (QVote, QRole, PartChange, PartRemove, 
 """Types of the events that a view is built from."""
 
 EPOCHS_KEPT = 16
-ENTRIES_KEPT = 1 << 10
+ENTRIES_KEPT = 1 << 8
 """Entries of a view that are kept one by one: more than the log of a new leader lacks of them. Of what is before these,
 the last one of each subject is kept."""
 PROPOSALS_KEPT = 64
@@ -66,7 +66,7 @@ class View(msgspec.Struct):
         """Replay an entry."""
         self.entries.append(entry)
         if len(self.entries) > 2 * ENTRIES_KEPT + self.settled:
-            self._settle()
+            self.settle()
         body = entry.body
         if type(body) is PartChange:
             self.partitions[body.tp] = entry
@@ -79,7 +79,8 @@ class View(msgspec.Struct):
             assert type(body) is ConfigChange
             self.configs[body.resource, body.key] = entry
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
+        """Keep the newest entries, and of those before them the last one of each subject."""
         old, new = self.entries[:-ENTRIES_KEPT], self.entries[-ENTRIES_KEPT:]
         last: dict[object, Entry] = {}
         for entry in old:
@@ -207,6 +208,8 @@ class MetadataView(msgspec.Struct):
         if found is not None:
             return found
         found = self.views[epoch] = self._inherited(epoch, leader, end)
+        for older in self.views.values():
+            older.settle()
         while len(self.views) > EPOCHS_KEPT:
             del self.views[min(self.views)]
         for old in [known for known in self.candidacies if known < min(self.views)]:

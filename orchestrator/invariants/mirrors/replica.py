@@ -12,9 +12,10 @@ from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLo
 class Replica(msgspec.Struct):
     """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
     last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
-    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: whatever it
-    has lost; ``away``: it has lost something, and its next process has not taken up a role yet; ``start``: where its
-    log begins, as the process of the incarnation ``started_in`` has said; ``local_start``: where what it has itself."""
+    ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: what it has
+    lost, until it has it again; ``away``: it has lost something, and its next process has not taken up a role yet;
+    ``start``: where its log begins, as the process of the incarnation ``started_in`` has said; ``local_start``: where
+    what it has itself."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
@@ -46,6 +47,14 @@ class Replica(msgspec.Struct):
         """Its log ends at ``to`` now."""
         self.log.cut(to)
         self.transactions.cut(to)
+
+    def regain(self, high_watermark: int) -> None:
+        """Up to its high watermark it has what its leader has. What disks had taken is no loss once it is there again:
+        another log up to the same end does not make it good."""
+        if self.losses:
+            self.losses = [
+                each for each in self.losses if each.end > high_watermark or not self.log.matches(each.end, each.ph)
+            ]
 
     def undo_cut(self, to: int) -> None:
         """The cut that was the last change of its log took place down to an end, and no further: some of its segments

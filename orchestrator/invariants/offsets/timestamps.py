@@ -137,6 +137,12 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     def initial(self, key: str, profile: Profile) -> Stamps:
         return Stamps(key)
 
+    def forget(self, state: Stamps, offset: int) -> None:
+        numbers = state.numbers
+        if numbers:  # the newest one says what the next ones are later than
+            below = numbers.start + bisect_left(numbers, offset, key=state.offset_of)
+            state.rising.forget(min(below, numbers[-1]))
+
     def step(self, state: Stamps, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogAppend:

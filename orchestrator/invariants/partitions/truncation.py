@@ -12,8 +12,9 @@ from actors.node.errors import KafkaError
 from actors.node.spec import node_name
 from actors.trace.events import EpochTold, LogAppend, LogTrunc, RepFetch, RepTruncate, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.leader_epochs import Lineage
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import Lineage, LogMirror
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
 from orchestrator.invariants.mirrors.replica import Replica
 

@@ -9,8 +9,9 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import LogHw, NodeUp, QVoters, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.leader_epochs import Lineage
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import Lineage, LogMirror
+from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.voter_sets import is_majority, named
 
 FORMATTED = -1

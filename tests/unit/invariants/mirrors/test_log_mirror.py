@@ -342,3 +342,36 @@ def test_a_log_that_begins_anew_has_no_transactions(start: int, opened: list[int
     for event in trace.events:
         mirror.apply(event)
     assert list(mirror.replica("broker-3").transactions.open) == opened
+
+
+@pytest.mark.parametrize(("again", "status"), [(("b",), "violated"), (("x",), "excused"), ((), "excused")])
+def test_a_loss_that_was_made_good(again: tuple[str, ...], status: str) -> None:
+    """Shows that what a disk lost counts until its replica has the same again below its high watermark: then the disk
+    of another replica alone excuses nothing. Another record in its place does not make it good."""
+    trace = led("a", config={"min.insync.replicas": 2})
+    trace.replicate("b")
+    trace.high_watermark("broker-1", 2)
+    trace.down("broker-2", "lossy", lost={TP: 1})
+    trace.logs[TP, "broker-2"].pop()
+    trace.up("broker-2")
+    for uid in again:
+        trace.append("broker-2", uid, role="follower")
+        trace.high_watermark("broker-2", 2, role="follower")
+    trace.down("broker-3", "lossy", lost={TP: 1})
+    trace.logs[TP, "broker-3"].pop()
+    trace.up("broker-3")
+    trace.lead(3, 1)
+    assert trace.result("P4").status == status
+
+
+@pytest.mark.parametrize(("later_s", "offset", "violated"), [(1, 0, True), (301, 0, False), (301, 2, True)])
+def test_records_that_were_deleted_long_ago(later_s: int, offset: int, violated: bool) -> None:
+    """Shows that what is known of records is forgotten five minutes after they were deleted: a reader that gets another
+    one so late is not judged by them. What is above the log start stays known."""
+    trace = led("a", "b", "c")
+    trace.polled("consumer-1", (0, "a"), (1, "b"), (2, "c"), epoch=0)
+    trace.emit("broker-1", LogStart(TP, 2, "retention-ms", -1))
+    trace.wall += later_s * 1_000_000
+    trace.emit("broker-2", LogStart(TP, 2, "leader", -1))
+    trace.polled("consumer-2", (offset, "x"), epoch=0)
+    assert [bool(trace.result(each).violated) for each in ("C7", "C3")] == [violated, violated]
