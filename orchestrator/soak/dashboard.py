@@ -29,7 +29,7 @@ PANELS = (
         {"waited": "rate(krift_soak_starved_seconds_total[5m])"},
     ),
     ("Memory of the driver", "bytes", {"memory": "krift_soak_memory_bytes"}),
-    ("Disk", "bytes", {"disk": "krift_soak_disk_bytes"}),
+    ("Disk", "bytes", {"disk": "krift_soak_disk_bytes", "of it evidence": "krift_soak_evidence_bytes"}),
     (
         "Restarts",
         "none",

@@ -89,9 +89,9 @@ class Status(msgspec.Struct, kw_only=True):
     """Where a soak stands: ``status.json``. state: running, or how it ended. time_us: since time 0, of duration_us.
     faults: kind -> how many took effect. findings: invariant -> how many, those of Kafka's own apart under ``known``.
     checked_us: the trace's clock at the last checkpoint. state_bytes: what the checks know, encoded. memory_bytes: of
-    this process. disk_bytes: of the soak's directory. restarts: how often it was resumed; checker_restarts: how often
-    the checks of a live soak were started again. starved_ms: how long its nodes have waited for processor time, added
-    up."""
+    this process. disk_bytes: of the soak's directory; evidence_bytes: of those, of evidence. restarts: how often it was
+    resumed; checker_restarts: how often the checks of a live soak were started again. starved_ms: how long its nodes
+    have waited for processor time, added up."""
 
     schema: Literal["krift-soak-status/v1"] = STATUS_SCHEMA
     soak: str
@@ -111,6 +111,7 @@ class Status(msgspec.Struct, kw_only=True):
     state_bytes: int = 0
     memory_bytes: int = 0
     disk_bytes: int = 0
+    evidence_bytes: int = 0
     restarts: int = 0
     checker_restarts: int = 0
     starved_ms: int = 0
@@ -176,10 +177,10 @@ class SoakDir:
         """Write status.json."""
         write_json(self.status, status)
 
-    def size(self) -> int:
-        """Bytes of all its files."""
+    def size(self, folder: Path | None = None) -> int:
+        """Bytes of all its files, or of those in one of its folders."""
         total = 0
-        for path in self.path.rglob("*"):
+        for path in (folder or self.path).rglob("*"):
             try:
                 total += path.stat().st_size if path.is_file() else 0
             except FileNotFoundError:

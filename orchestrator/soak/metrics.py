@@ -48,6 +48,7 @@ METRICS = (
     Metric("krift_soak_state_bytes", "gauge", "State of the checks.", "", _one(lambda s: s.state_bytes)),
     Metric("krift_soak_memory_bytes", "gauge", "Memory of the driver.", "", _one(lambda s: s.memory_bytes)),
     Metric("krift_soak_disk_bytes", "gauge", "Disk that the soak takes.", "", _one(lambda s: s.disk_bytes)),
+    Metric("krift_soak_evidence_bytes", "gauge", "Disk that evidence takes.", "", _one(lambda s: s.evidence_bytes)),
     Metric(
         "krift_soak_starved_seconds_total",
         "counter",

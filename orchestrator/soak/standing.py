@@ -45,7 +45,7 @@ class Standing:
     def measure(self) -> None:
         """How much memory and disk it takes."""
         self.status.memory_bytes = resident_bytes()
-        self.status.disk_bytes = self._soak.size()
+        self.status.disk_bytes, self.status.evidence_bytes = self._soak.size(), self._soak.size(self._soak.evidence)
 
     def end(self, state: str, detail: str = "") -> None:
         """It is over."""

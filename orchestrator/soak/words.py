@@ -37,6 +37,7 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
         state = "its driver has ended; krift soak resume continues it"
     done = 100 * status.time_us / status.duration_us if status.duration_us else 0
     speed = f", {status.time_us / 1e6 / status.wall_s:.1f} s a second" if status.wall_s else ""
+    evidence = f", {_bytes(status.evidence_bytes)} of it evidence" if status.evidence_bytes else ""
     lines = [
         f"soak        {status.soak}",
         f"state       {state}{f': {status.detail}' if status.detail else ''}",
@@ -50,7 +51,7 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
     lines += [
         f"states      {_bytes(status.state_bytes)}",
         f"memory      {_bytes(status.memory_bytes)}",
-        f"disk        {_bytes(status.disk_bytes)}",
+        f"disk        {_bytes(status.disk_bytes)}{evidence}",
         f"restarts    {status.restarts}, of the checks {status.checker_restarts}",
         f"updated     {status.updated}",
     ]

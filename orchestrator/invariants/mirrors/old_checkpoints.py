@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.config import CONFIG
-from actors.trace.events import LogHw, NodeDown, PartAssume, Stamped
+from actors.trace.events import NodeDown, Stamped
 from orchestrator.invariants.folds.fold import Profile
 
 INTERVAL = "replica.high.watermark.checkpoint.interval.ms"
@@ -32,9 +32,9 @@ class OldCheckpoints(msgspec.Struct):
         interval_ms = int(profile.setting(INTERVAL, default=CONFIG[INTERVAL].default))
         return OldCheckpoints(tp, 2000 * interval_ms)
 
-    def moved(self, event: Stamped, body: LogHw | PartAssume) -> None:
+    def moved(self, event: Stamped, high_watermark: int) -> None:
         """A broker has a high watermark."""
-        self.had[event.node] = body.new if type(body) is LogHw else body.high_watermark  # type: ignore[union-attr]
+        self.had[event.node] = high_watermark
         if self.begun.get(event.node, (-1, 0))[0] != event.incarnation:
             self.begun[event.node] = (event.incarnation, event.wall)
 

@@ -248,7 +248,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                         leader.kept = [each for each in leader.kept if each != body.follower]
             return NOTHING
         if type(body) is LogHw:
-            state.checkpoints.moved(event, body)
+            state.checkpoints.moved(event, body.new)
             state.tested += 1
             if not body.log_start <= body.new <= body.log_end:
                 return self.violated(
@@ -270,7 +270,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                     f"{body.high_watermark:,}, beyond its log end {body.log_end:,}",
                     event,
                 )
-            state.checkpoints.moved(event, body)
+            state.checkpoints.moved(event, body.high_watermark)
             if body.role == "leader":
                 self._lead(state, event, body)
             else:
