@@ -24,7 +24,7 @@ from actors.live.actor import NodeActor
 from actors.live.certificates import new_request, why_unusable
 from actors.live.disk_loss import lose
 from actors.live.identity import Identity, read_identity, write_identity
-from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX
+from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX, old_segments
 from actors.live.setup import Opened, Setup
 from actors.live.writer import CLOSED, OPEN
 from actors.log.segments import first_lost_offsets
@@ -139,12 +139,9 @@ class HostAgent:
             full.unlink(missing_ok=True)
 
     async def expire(self, keep_s: float) -> None:
-        """Delete the journals of incarnations that are gone for so long."""
-        before_s = time.time() - keep_s
-        for path in (self._root / "journals").glob(f"*/*{JOURNAL_SUFFIX}"):
-            name = path.parent.name.removeprefix("node=")
-            incarnation = int(path.name.partition("-")[0])
-            if incarnation < self._incarnations.get(name, 0) and path.stat().st_mtime < before_s:
+        """Delete segments of journals that were written so long ago."""
+        for folder in (self._root / "journals").glob("*"):
+            for path in old_segments(folder, time.time() - keep_s):
                 path.unlink(missing_ok=True)
 
     def _disk(self, name: str) -> Path:

@@ -20,6 +20,13 @@ SEGMENTS_KEPT = 8
 SUFFIX = ".journal"
 
 
+def old_segments(folder: Path, before_s: float) -> list[Path]:
+    """The segments of a node that were last written before a time (seconds since 1970), but for its newest one."""
+    places = {path: tuple(map(int, path.stem.split("-"))) for path in folder.glob(f"*{SUFFIX}")}
+    newest = max(places.values(), default=())
+    return [path for path, place in places.items() if place != newest and path.stat().st_mtime < before_s]
+
+
 class JournalWriter:
     """The segments ``<directory>/<incarnation>-<n>.journal`` of a node. ``add`` is one write()."""
 
