@@ -10,7 +10,13 @@ from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import ACKS_ALL, ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_first, forget_least, remember
+from orchestrator.invariants.folds.memory import (
+    CHANGES_REMEMBERED,
+    DELETED_UNSEEN,
+    forget_first,
+    forget_least,
+    remember,
+)
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import Copy, Held
@@ -434,6 +440,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     types = (SendReturn, PollReturn, LogHw)
     cases = {LogHw: ("leader",)}
     unseen = (
+        DELETED_UNSEEN,
         f"offsets beyond the last {REMEMBERED:,} of a partition",
         "logs of followers: P3 and P11 judge their records below the high watermark",
     )

@@ -27,7 +27,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, DELETED_UNSEEN, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
@@ -255,7 +255,10 @@ class LatestCoversWhatIsKnown(_Ends):
     id = "H6"
     title = "The latest offset covers every record acknowledged or read earlier, and every earlier answer"
     source = "KIP-207; redpanda-data/chaos list_offsets workload"
-    unseen = ("Records that were acknowledged with less than acks=all: they may be lost.",)
+    unseen = (
+        DELETED_UNSEEN,
+        "Records that were acknowledged with less than acks=all: they may be lost.",
+    )
     tested_when = "a client gets a latest offset, and some record or answer was known before it asked"
     types = (ListInvoke, SendReturn, PollReturn, ListReturn, RpcReply)
     cases = {RpcReply: ()}
@@ -329,6 +332,7 @@ class RealTimeOrder(_Ends):
     id = "C6"
     title = "A record acknowledged before an operation begins precedes its writes and shows in its reads"
     unseen = (
+        DELETED_UNSEEN,
         "polls that begin after an acknowledgement and do not return the record: L6 judges how soon they must",
         "lookups of other timestamps than LATEST, and LATEST of read_committed",
     )

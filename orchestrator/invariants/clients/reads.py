@@ -11,6 +11,7 @@ from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.spec import is_recreated
 from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, PartAssume, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
+from orchestrator.invariants.folds.memory import DELETED_UNSEEN
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
@@ -259,6 +260,7 @@ class ReadsRepeat(LogInvariant[Reads]):
     types = (PollReturn, ConsPos)
     exemptions = LOSS
     unseen = (
+        DELETED_UNSEEN,
         f"records that a consumer got more than {REMEMBERED:,} offsets ago",
         "records that disks lost and regained: a loss within the budget excuses its offsets for good",
     )
@@ -479,7 +481,10 @@ class PayloadsArriveWhole(LogInvariant[Payloads]):
     types = (SendInvoke, PollReturn, LogHw, PartAssume)
     cases = {LogHw: ("leader",)}
     ghost = "digest of payloads"
-    unseen = (f"records whose send is not in the trace, or that are more than {REMEMBERED:,} offsets back",)
+    unseen = (
+        DELETED_UNSEEN,
+        f"records whose send is not in the trace, or that are more than {REMEMBERED:,} offsets back",
+    )
 
     def initial(self, key: str, profile: Profile) -> Payloads:
         return Payloads(key)

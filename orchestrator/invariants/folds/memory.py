@@ -29,6 +29,9 @@ IDS_UNSEEN = f"producers, or processes of theirs, that were idle while {SESSIONS
 DELETED_REMEMBERED_US = 300_000_000
 """Records that were deleted so long ago: whoever read them has said so, and whoever asks for them is refused."""
 
+DELETED_UNSEEN = f"records that were deleted more than {DELETED_REMEMBERED_US // 60_000_000} minutes ago"
+"""Under ``unseen``."""
+
 Key = TypeVar("Key")
 
 

@@ -425,6 +425,7 @@ class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
         "loss-budget": "A disk lost the records that the leader lacks.",
     }
     unseen = (
+        "a replica that copies slowly",
         "records acknowledged with less than acks=all",
         "whether an unclean election gave up a record, or a later election lost it: P4 and C1 distinguish these",
         "whether a disk may lose the records that the leader lacks: P4 and C1 judge that",

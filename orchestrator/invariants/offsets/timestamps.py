@@ -11,6 +11,7 @@ from actors.node.isolation import READ_COMMITTED
 from actors.node.list_timestamps import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from actors.trace.events import LogAppend, LogHw, LogStart, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.folds.memory import DELETED_UNSEEN
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -122,6 +123,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     types = (LogAppend, LogHw, LogStart, RpcPark, RpcReply, TierSegment)
     cases = {LogAppend: ("leader",), RpcReply: ("ListOffsets",)}
     unseen = (
+        DELETED_UNSEEN,
         "Timestamps in the log of a follower, before it leads and answers.",
         (
             "The timestamp and the leader epoch that a client returns to its application; only the broker's answer is "

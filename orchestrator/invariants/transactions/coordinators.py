@@ -210,7 +210,7 @@ def _wrong(known: Step, new: Step, version: int) -> str:
 
 
 def _wrong_time(known: Step, new: Step) -> str:
-    """Whether a transaction that is open gets another beginning, or another timeout: its end would be put off."""
+    """What puts off the end of an open transaction, another beginning or another timeout; "" if nothing does."""
     if known.state != "Ongoing":
         return ""
     for name, before, now in (
