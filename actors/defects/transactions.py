@@ -97,6 +97,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="processors",
     ),
     Defect(
+        "offsets-stay-pending",
+        "actors.broker.group_coordinator",
+        "L18",
+        "A coordinator writes the markers of transactions with committed positions, but takes nothing in from them.",
+        "KIP-447",
+        nemesis="processors",
+    ),
+    Defect(
         "unstable-offsets-told",
         "actors.broker.group_coordinator",
         "T14",

@@ -47,6 +47,7 @@ from orchestrator.invariants.liveness.cluster import (
     LeaderIsElected,
     PartitionGetsALeader,
 )
+from orchestrator.invariants.liveness.committed_positions import PositionsAreFound
 from orchestrator.invariants.liveness.convergence import Converges
 from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
@@ -307,6 +308,7 @@ def _keyed() -> list[AnyFold]:
         SendsReturn(),
         ConsumersCatchUp(),
         OperationsReturn(),
+        PositionsAreFound(),
         ImagesGetToTheEnd(),
         BrokerIsUnfenced(),
         VoterChangesEnd(),

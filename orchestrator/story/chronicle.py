@@ -86,6 +86,7 @@ OPERATIONS = {
     "begin": "beginTransaction",
     "send-offsets": "sendOffsetsToTransaction",
     "end": "the end of a transaction",
+    "committed": "a look-up of committed positions",
 }
 """Kinds of operations whose names are no words for what a client does."""
 

@@ -556,6 +556,10 @@ PROOFS: dict[str, Proof] = {
         "kafka-7408/undecided", r"did not append again the truncated marker of producer id \d+"
     ),
     "markers-of-their-own-epoch": Proof("kafka-7408/undecided", r"in leader epoch \d+, although it leads in"),
+    "offsets-stay-pending": Proof(
+        "left-pending",
+        r"did not find the committed positions .* transaction to end: it was told UNSTABLE_OFFSET_COMMIT",
+    ),
     "unstable-offsets-told": Proof("copies", r"returned \d+ as .* with RequireStable, although an open transaction"),
     "decision-changed-at-load": Proof("decided", r"has producer-\d in PrepareAbort .* after PrepareCommit"),
     "timeout-from-last-partition": Proof(

@@ -25,7 +25,8 @@ def complete_transaction(
     if result.error:
         return coordinator_error(result.error), -1
     commits = marker.type == ControlRecordType.COMMIT or "offsets-taken-at-abort" in turn.step.defects
-    shard.offsets.end_transaction(producer[0], commits, result.base_offset)
+    if "offsets-stay-pending" not in turn.step.defects:
+        shard.offsets.end_transaction(producer[0], commits, result.base_offset)
     shard.written = result.last_offset + 1
     published(turn, shard)
     return KafkaError.NONE, shard.written

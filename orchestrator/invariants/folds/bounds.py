@@ -127,6 +127,15 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "L18": Bound(
+        "a member finds the committed positions",
+        (
+            Timer("request.timeout.ms", 2, "requests to a silent broker: for the coordinator, and to it", "consumer"),
+            Timer("retry.backoff.max.ms", 4, "the pauses after them", "consumer"),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to the coordinator", "consumer"),
+        ),
+        after=("L3",),
+    ),
     "T9": Bound(
         "a transaction whose timeout is over ends on its partitions",
         (

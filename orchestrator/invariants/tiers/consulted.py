@@ -136,10 +136,14 @@ def _remember(of: dict[str, V], name: str, what: V) -> None:
 
 def _is_of(copy: Copy, log: Prefix) -> bool:
     """Whether the last record of a copy has the same leader epoch in a log, so that all earlier ones are the same,
-    too."""
+    too. A log that began anew above the copy shares its own first leader epoch with it, or nothing
+    (``RemoteLogManager.isRemoteSegmentWithinLeaderEpochs``)."""
     if copy.end >= log.end:
         return False
     epoch = copy.epoch_at(copy.end)
     if copy.end >= log.floor:
         return log.batches[bisect_right(log.ends, copy.end)].epoch == epoch
-    return max((epoch for epoch, first in log.floor_epochs if first <= copy.end), default=-1) == epoch
+    forgotten = [each for each in log.floor_epochs if each[0] >= 0]
+    if not any(first <= copy.end for _, first in forgotten):
+        return epoch == (forgotten[0][0] if forgotten else log.newest_forgotten)
+    return max(own for own, first in forgotten if first <= copy.end) == epoch

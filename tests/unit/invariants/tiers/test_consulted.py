@@ -92,6 +92,18 @@ def test_copies_below_the_log_start() -> None:
         assert trace.of("R7")[0] == status
 
 
+@pytest.mark.parametrize(("epochs", "why"), [((0,), ""), ((1,), "although it knew no copies there")])
+def test_copies_from_before_the_log_began_anew(epochs: tuple[int, ...], why: str) -> None:
+    """Shows that a log which began anew above a copy shares the leader epoch that it began with, and no other one."""
+    trace = _trace("draft")
+    _known(trace, "s1", 4, epochs=epochs)
+    trace.emit(BROKER, LogStart(TP, 20, "out-of-range", -1, 10))
+    trace.append(BROKER, *"klm", hole=10)
+    trace.answered(1, found(TP, 21))
+    assert trace.of("R7")[0] == ("violated" if why else "held")
+    assert not why or trace.says("R7").endswith(why)
+
+
 def test_what_was_known_when_it_was_decided() -> None:
     """Shows that a partition is judged by the copies that were known when it was decided, even if its request waits
     for another one."""
