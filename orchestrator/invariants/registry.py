@@ -258,6 +258,31 @@ def _of_tiers() -> list[AnyFold]:
     ]
 
 
+def _of_progress() -> list[AnyFold]:
+    return [
+        CutOffLeadersStepDown(),
+        LeaderIsElected(),
+        LeaderIsLeftInPeace(),
+        PartitionGetsALeader(),
+        IsrIsWhole(),
+        SendsReturn(),
+        ConsumersCatchUp(),
+        OperationsReturn(),
+        PositionsAreFound(),
+        ImagesGetToTheEnd(),
+        BrokerIsUnfenced(),
+        VoterChangesEnd(),
+        RetriesGetSomewhere(),
+        StableOffsetsAdvance(),
+        AcknowledgedIsOnAll(),
+        Converges(),
+        RetentionIsCarriedOut(),
+        SegmentsAreRolled(),
+        ClientsGetTheCurrentMetadata(),
+        CallsEnd(),
+    ]
+
+
 def _keyed() -> list[AnyFold]:
     return [
         *_of_tiers(),
@@ -300,26 +325,7 @@ def _keyed() -> list[AnyFold]:
         RefusalIsBrief(),
         HighWatermarkFollows(),
         WhoLagsLeavesTheIsr(),
-        CutOffLeadersStepDown(),
-        LeaderIsElected(),
-        LeaderIsLeftInPeace(),
-        PartitionGetsALeader(),
-        IsrIsWhole(),
-        SendsReturn(),
-        ConsumersCatchUp(),
-        OperationsReturn(),
-        PositionsAreFound(),
-        ImagesGetToTheEnd(),
-        BrokerIsUnfenced(),
-        VoterChangesEnd(),
-        RetriesGetSomewhere(),
-        StableOffsetsAdvance(),
-        AcknowledgedIsOnAll(),
-        Converges(),
-        RetentionIsCarriedOut(),
-        SegmentsAreRolled(),
-        ClientsGetTheCurrentMetadata(),
-        CallsEnd(),
+        *_of_progress(),
         PhysicsHold(),
         SameSeedSameRun(),
         NoStorms(),
