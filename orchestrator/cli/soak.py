@@ -10,9 +10,10 @@ from typing import Any
 import click
 import msgspec
 
-from chaos.errors import InputError, Mistake
+from chaos.errors import InputError, Mistake, nearest
 from chaos.rounds import Rounds, kept_for
 from chaos.scenario.durations import Malformed, format_duration, parse_duration_us
+from chaos.sources import find
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, runs_option
 from orchestrator.cli.status_line import StatusLine
@@ -31,12 +32,23 @@ from orchestrator.version import __version__
 
 
 class SoakGroup(click.Group):
-    """What is no subcommand is a scenario to begin with."""
+    """What is no subcommand is a scenario to begin with, unless there is none of that name, and it looks like one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in ("-h", "--help") and args[0] not in self.commands:
+            near = nearest(args[0], self.commands)
+            if near and not _is_scenario(args[0]):
+                ctx.fail(f"there is no command, scenario or nemesis {args[0]!r}; did you mean krift soak {near}?")
             args = ["start", *args]
         return super().parse_args(ctx, args)
+
+
+def _is_scenario(word: str) -> bool:
+    try:
+        find(word)
+    except InputError:
+        return Path(word).exists()
+    return True
 
 
 @click.group("soak", cls=SoakGroup)
