@@ -75,9 +75,14 @@ class Source(msgspec.Struct, frozen=True):
         return self.nemesis.drawn(seed)
 
 
+def is_path(word: str) -> bool:
+    """Whether a word can only be the path of a file: it ends in .yaml or .yml, or has a slash in it."""
+    return word.endswith((".yaml", ".yml")) or "/" in word
+
+
 def find(word: str) -> Source:
-    """What a word means: what ends in .yaml or .yml, or has a slash in it, is a path. Raises InputError."""
-    if word.endswith((".yaml", ".yml")) or "/" in word:
+    """What a word means, see ``is_path``; else a name, or a file of that name. Raises InputError."""
+    if is_path(word):
         return _read(word, read_document(Path(word)))
     if word in incidents.names():
         return Source(word, scenario=incidents.load(word))

@@ -13,7 +13,7 @@ import msgspec
 from chaos.errors import InputError, Mistake, nearest
 from chaos.rounds import Rounds, kept_for
 from chaos.scenario.durations import Malformed, format_duration, parse_duration_us
-from chaos.sources import find
+from chaos.sources import is_path, is_taken
 from orchestrator.cli.asked import Mistakes, Options, find_checked
 from orchestrator.cli.options import MAX_SEED, runs_option
 from orchestrator.cli.status_line import StatusLine
@@ -44,11 +44,7 @@ class SoakGroup(click.Group):
 
 
 def _is_scenario(word: str) -> bool:
-    try:
-        find(word)
-    except InputError:
-        return Path(word).exists()
-    return True
+    return is_path(word) or is_taken(word) or Path(word).is_file()
 
 
 @click.group("soak", cls=SoakGroup)

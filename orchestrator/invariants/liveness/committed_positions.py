@@ -33,12 +33,13 @@ from orchestrator.invariants.liveness.lost_decisions import (
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
 from orchestrator.invariants.transactions.progress import TIMEOUT
 
+UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
+
 
 class LookUp(WindowState):
     """The look-up of one member that is under way. operation: "" none, asked for by ``by``; told: the error of its last
-    answer, 0 none yet. extended: it was given ``open_us`` more, for
-    as long as a transaction may be open. brokers: that have replicas. lost:
-    by the transaction log. clocks: of coordinators. pushes: of UpdateMetadata."""
+    answer, 0 none yet. extended: it was given ``open_us`` more, for as long as a transaction may be open. brokers: that
+    have replicas. lost: by the transaction log. clocks: of coordinators. pushes: of UpdateMetadata."""
 
     operation: str = ""
     by: Witness | None = None
@@ -53,7 +54,7 @@ class LookUp(WindowState):
     @property
     def unstable(self) -> bool:
         """Whether it was last told that a transaction is open."""
-        return self.told == KafkaError.UNSTABLE_OFFSET_COMMIT
+        return self.told == UNSTABLE
 
 
 class PositionsAreFound(WindowInvariant[LookUp]):
@@ -137,7 +138,7 @@ class PositionsAreFound(WindowInvariant[LookUp]):
             return NOTHING
         sentence = f"{state.key} did not find the committed positions of its group {self.within(state)}"
         if state.unstable:
-            sentence += f", and {state.open_us / 1_000_000:g} s for a transaction to end: it was told {_UNSTABLE}"
+            sentence += f", and {state.open_us / 1_000_000:g} s for a transaction to end: it was told {UNSTABLE.name}"
             if state.lost.any:
                 return self.excused(LOST_DECISIONS, state.key, sentence, state.by, state.window)
         if state.pushes.possible:
@@ -145,6 +146,3 @@ class PositionsAreFound(WindowInvariant[LookUp]):
         if not state.brokers <= state.core:
             return NOTHING
         return self.violated(state.key, sentence, state.by, state.window)
-
-
-_UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import TypeVar
 
 from actors.node.spec import is_recreated
@@ -11,7 +10,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
-from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, of_process
+from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, epoch_at, of_process
 from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, REMEMBERED
 
 TIERED = "remote.storage.enable"
@@ -140,10 +139,7 @@ def _is_of(copy: Copy, log: Prefix) -> bool:
     (``RemoteLogManager.isRemoteSegmentWithinLeaderEpochs``)."""
     if copy.end >= log.end:
         return False
-    epoch = copy.epoch_at(copy.end)
-    if copy.end >= log.floor:
-        return log.batches[bisect_right(log.ends, copy.end)].epoch == epoch
-    forgotten = [each for each in log.floor_epochs if each[0] >= 0]
-    if not any(first <= copy.end for _, first in forgotten):
-        return epoch == (forgotten[0][0] if forgotten else log.newest_forgotten)
-    return max(own for own, first in forgotten if first <= copy.end) == epoch
+    own = epoch_at(log, copy.end)
+    if own < 0:
+        own = next((epoch for epoch, _ in log.floor_epochs if epoch >= 0), log.newest_forgotten)
+    return own >= 0 and own == copy.epoch_at(copy.end)

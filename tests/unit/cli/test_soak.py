@@ -14,6 +14,7 @@ from tests.unit.cli.command import SCENARIO, krift
 WRONG = {
     "no scenario": ("soak kip-20", "kip-20: no such scenario", "did you mean kip-207?"),
     "no command": ("soak stats", "no command, scenario or nemesis 'stats'", "did you mean krift soak status?"),
+    "no file": ("soak status.yaml", "status.yaml: cannot be read", "expected a scenario file"),
     "no variant": ("soak kip-207", "kip-207 has variants, and a soak runs one of them", "--variant with one of"),
     "duration": ("soak replication --duration 5", "'5' is not a duration", "such as 3s"),
     "too short": ("soak replication --keep 1s", "is below 3m", "krift soak"),
