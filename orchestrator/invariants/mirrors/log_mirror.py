@@ -230,13 +230,13 @@ class LogMirror(msgspec.Struct):
         ph = self.replica(event.node).log.ph_at(body.new)
         return None if ph == NO_BOUNDARY else ph
 
-    def gives_up(self, node: str, offset: int) -> bool:
-        """Whether a replica was elected uncleanly with no more than ``offset`` of what was committed, in an epoch that
-        nobody has taken up so far: once somebody does, that is a taint."""
+    def kept_uncleanly(self, node: str) -> int | None:
+        """The boundary up to which a replica had what was committed when it was elected uncleanly, in an epoch that
+        nobody has taken up so far: once somebody does, that is a taint. None if it was not."""
         epoch = max(self.unclean, default=-1)
-        if epoch <= max(self.lineages, default=-1):
-            return False
-        return self.unclean[epoch].leader == node and self.unclean[epoch].kept <= offset
+        if epoch <= max(self.lineages, default=-1) or self.unclean[epoch].leader != node:
+            return None
+        return self.unclean[epoch].kept
 
     def newest_led(self, node: str) -> int:
         """The newest leader epoch that a broker has taken up, -1 none."""

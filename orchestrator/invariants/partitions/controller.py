@@ -10,7 +10,7 @@ import msgspec
 
 from actors.broker.alter_partition import WAIT_FOR_METADATA
 from actors.node.spec import node_name, split_topic_partition
-from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
+from actors.trace.events import BrokerReg, IsrPropose, NodeDown, PartAssume, PartChange, Stamped
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     UNCLEAN_ENABLE,
@@ -379,11 +379,12 @@ def _standing(view: View, broker: int) -> str:
 
 class Doubt(msgspec.Struct, frozen=True):
     """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
-    registers after an unclean shutdown, and is eligible no more. req: that the controller served. by_fence: both end
-    it, not only the latter."""
+    registers after an unclean shutdown, and is eligible no more. req: that the controller served. last: the number of
+    the controller's last event that was of this step. by_fence: both end it, not only the latter."""
 
     node: str
     req: str
+    last: int
     eligible: int
     finding: Finding
     by_fence: bool
@@ -397,11 +398,19 @@ class Pools(State):
     elr: bool = False
     doubts: list[Doubt] = []
 
-    def settle(self, node: str, req: str | None = None) -> Emissions:
+    def settle(self, event: Stamped, req: str | None = None) -> Emissions:
         """What a controller left in doubt is in none any more, but for the request that it still serves."""
-        over = [each for each in self.doubts if each.node == node and each.req != req]
-        self.doubts = [each for each in self.doubts if each not in over]
+        over = [each for each in self.doubts if each.node == event.node and each.req != req]
+        self.doubts = [
+            msgspec.structs.replace(each, last=event.seq) if each.node == event.node else each
+            for each in self.doubts
+            if each not in over
+        ]
         return [each.finding for each in over]
+
+    def interrupt(self, event: Stamped) -> None:
+        """A controller that ended within a step never came to the records behind the one in doubt."""
+        self.doubts = [each for each in self.doubts if (each.node, each.last + 1) != (event.node, event.seq)]
 
 
 class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
@@ -423,7 +432,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         "which of several eligible replicas is elected, and whether the preferred one is elected finally",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
-    types = (PartChange, BrokerReg)
+    types = (PartChange, BrokerReg, NodeDown)
     before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Pools:
@@ -435,16 +444,21 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             # Of one step come those that take a broker out of its partitions, and the one that fences it, or registers
             # it anew. Between them a live node may stand at a barrier.
             goes_on = event.req if body.cause in (*REMOVING, "unclean") else None
-            return [*state.settle(event.node, goes_on), *self._change(state, event, body, mirror.view_of(event))]
+            return [*state.settle(event, goes_on), *self._change(state, event, body, mirror.view_of(event))]
         assert type(body) is BrokerReg
-        settled = state.settle(event.node, event.req)
+        settled = state.settle(event, event.req)
         gone = body.fenced or body.shutting_down
         state.doubts = [
             each
             for each in state.doubts
             if (each.node, each.eligible) != (event.node, body.broker) or not (body.unclean or (gone and each.by_fence))
         ]
-        return [*settled, *state.settle(event.node)]
+        return [*settled, *state.settle(event)]
+
+    def step(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
+        if type(event.body) is NodeDown and event.body.mode not in ("clean", "end"):
+            state.interrupt(event)
+        return NOTHING
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
         return [each.finding for each in state.doubts]
@@ -474,10 +488,10 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         )
         assert isinstance(found, Finding)
         if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
-            state.doubts.append(Doubt(event.node, event.req, known.elr[0], found, by_fence=False))
+            state.doubts.append(Doubt(event.node, event.req, event.seq, known.elr[0], found, by_fence=False))
             return NOTHING
         if len(able) == 1:
-            state.doubts.append(Doubt(event.node, event.req, able[0], found, by_fence=True))
+            state.doubts.append(Doubt(event.node, event.req, event.seq, able[0], found, by_fence=True))
             return NOTHING
         return (found,)
 

@@ -175,8 +175,11 @@ class ElectableReplicasHaveEverything(LogInvariant[Electable]):
             f"{event.node} came back to {state.key} and may be elected, but it has the committed records only up to "
             f"{shared:,}, not up to {end:,}"
         )
-        if mirror.gives_up(event.node, shared):
-            return self.excused("unclean-election", state.key, sentence, state.by, event)
+        kept = mirror.kept_uncleanly(event.node)
+        if kept is not None:
+            if kept <= shared:
+                return self.excused("unclean-election", state.key, sentence, state.by, event)
+            end = min(end, kept)  # all beyond that was given up, whatever became of the rest
         return self._lacks(state, end, sentence, event, mirror, state.by)
 
     def _lacks(

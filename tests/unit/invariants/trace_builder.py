@@ -277,15 +277,15 @@ class TraceBuilder:
             found = self.emit(node, BrokerReg(broker, epoch, f"broker-{broker}/0", fenced, False, False, offset))
         return found
 
-    def assume(self, broker: int, epoch: int, high_watermark: int = 0, leader: int = -1) -> str:
-        """A broker takes up leadership, or with ``leader`` follows."""
+    def assume(self, broker: int, epoch: int, high_watermark: int = 0, leader: int | None = None) -> str:
+        """A broker takes up leadership, or with ``leader`` follows it; -1: nobody."""
         node = node_name(broker)
         end, ph = self.logs.get((TP, node), [(0, 0)])[-1]
-        leads = leader in (-1, broker)
+        leads = leader in (None, broker)
         body = PartAssume(
             TP,
             "leader" if leads else "follower",
-            broker if leads else leader,
+            broker if leader is None else leader,
             epoch,
             epoch,
             end,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from actors.trace.events import BrokerReg, ConfigChange
+from actors.node.spec import METADATA_PARTITION
+from actors.trace.events import BrokerReg, ConfigChange, LogHw
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
 ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
@@ -453,6 +454,24 @@ def test_the_step_that_fences_whoever_could_lead(cause: str, node: str, status: 
     trace.wall += 5_000_000
     trace.change(3, 1, (3,), cause, tp="other-0", node=node)
     trace.registered(1, fenced=True)
+    assert trace.result("P21").status == status
+
+
+@pytest.mark.parametrize(
+    ("mode", "between", "status"),
+    [("crash", False, "held"), ("lossy", False, "held"), ("crash", True, "violated"), ("end", False, "violated")],
+)
+def test_a_controller_that_crashes_within_the_step(
+    mode: Literal["crash", "lossy", "end"], between: bool, status: str
+) -> None:
+    """Shows that a controller which crashes right behind an unclean election never came to the fencing of the one who
+    could lead; not if it went on to something else first, or ended in good order."""
+    trace = active(config={"unclean.leader.election.enable": True})
+    trace.change(1, 1, (1,), "alter-isr", partition_epoch=1)
+    trace.change(3, 2, (3,), "unclean", partition_epoch=2)
+    if between:
+        trace.emit("controller-1", LogHw(METADATA_PARTITION, "leader", 1, 24, 24, 0))
+    trace.down("controller-1", mode)
     assert trace.result("P21").status == status
 
 

@@ -164,6 +164,28 @@ def test_the_last_member_may_come_back_without_its_tail() -> None:
     assert (trace.result("P5").violated, trace.result("P5").excused) == (0, {"loss-budget": 1})
 
 
+@pytest.mark.parametrize(("elr", "rules"), [("0", {"loss-budget": 1}), ("1", {})])
+def test_an_unclean_leader_may_come_back_without_what_it_had_kept(elr: str, rules: dict[str, int]) -> None:
+    """Shows that the records that an unclean election gave up are excused, and that those it had kept must be excused
+    by a loss: here of the last member of the ISR, or else of as many as min.insync.replicas asks for."""
+    config = {"unclean.leader.election.enable": True, "min.insync.replicas": 2}
+    trace = led("a", "b", config=config, features={"eligible.leader.replicas.version": elr})
+    trace.change(1, 0, (1, 3), "alter-isr", partition_epoch=1)
+    trace.replicate("c", followers=(3,))
+    trace.high_watermark("broker-1", 3, counted=(1, 3))
+    trace.change(2, 1, (2,), "unclean", partition_epoch=2)
+    trace.down("broker-2", "lossy", lost={TP: 1})
+    trace.logs[TP, "broker-2"].pop()
+    trace.change(-1, 2, (2,), "fence", partition_epoch=3)
+    trace.up("broker-2")
+    trace.assume(2, 2, leader=-1)
+    result = trace.result("P5")
+    back = {rule: count for rule, count in result.excused.items() if rule != "unclean-election"}
+    assert (result.violated, back) == (0 if rules else 1, rules)
+    for finding in result.violations:
+        assert finding.sentence.endswith("it has the committed records only up to 1, not up to 3")
+
+
 def test_a_change_that_was_lost_with_its_controller() -> None:
     """Shows that a leader whose proposal was refused is not held to the ISR that a lost record had."""
     trace = led("a")
