@@ -7,6 +7,7 @@ signals, and go to processes that this agent started and to nothing else.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import signal
@@ -38,11 +39,13 @@ _SIGNALS: dict[Signal, signal.Signals] = {
     "continue": signal.SIGCONT,
 }
 _SETTLED_S = 5.0
+_SEGMENTS_IN_TIME = 4
+"""Segments of a journal within the time that it is kept: they expire as a whole, so that it needs little more."""
 
 
 class RunSetup(msgspec.Struct, frozen=True):
     """What all nodes of a run share. ``directory``: the run's, if the driver's file system is this host's; else ""
-    and a temporary one is used. factory, matcher: as in ``Setup``."""
+    and a temporary one is used. factory, matcher: as in ``Setup``. keep_s: how long journals stay."""
 
     run: str
     namespace: str
@@ -52,6 +55,7 @@ class RunSetup(msgspec.Struct, frozen=True):
     factory: str
     matcher: str
     barriers: list[Barrier]
+    keep_s: float = math.inf
 
 
 class Process(msgspec.Struct):
@@ -119,6 +123,7 @@ class HostAgent:
             clean=clean,
             wiped=spec.name in self._wiped,
             certificates=self._certificates,
+            journal_age_max_s=self._setup.keep_s / _SEGMENTS_IN_TIME,
         )
         self._wiped.discard(spec.name)
         actor = self._create(spec.name, setup)
@@ -138,10 +143,10 @@ class HostAgent:
             assert full.is_relative_to(self._root.resolve()), path
             full.unlink(missing_ok=True)
 
-    async def expire(self, keep_s: float) -> None:
-        """Delete segments of journals that were written so long ago."""
+    async def expire(self) -> None:
+        """Delete segments of journals that were written longer ago than they are kept."""
         for folder in (self._root / "journals").glob("*"):
-            for path in old_segments(folder, time.time() - keep_s):
+            for path in old_segments(folder, time.time() - self._setup.keep_s):
                 path.unlink(missing_ok=True)
 
     def _disk(self, name: str) -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -28,10 +31,23 @@ def old_segments(folder: Path, before_s: float) -> list[Path]:
 
 
 class JournalWriter:
-    """The segments ``<directory>/<incarnation>-<n>.journal`` of a node. ``add`` is one write()."""
+    """The segments ``<directory>/<incarnation>-<n>.journal`` of a node. ``add`` is one write(). age_max_s: when a
+    segment is full, whatever its size. clock: in seconds."""
 
-    def __init__(self, directory: Path, run: str, node: str, role: Role, incarnation: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        run: str,
+        node: str,
+        role: Role,
+        incarnation: int,
+        age_max_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._directory = directory
+        self._age_max_s = age_max_s
+        self._clock = clock
+        self._begun_s = 0.0
         self._header = JournalHeader(FORMAT_VERSION, run, node, role, incarnation, 0, None)
         self._steps = 0
         self._number = -1
@@ -44,7 +60,7 @@ class JournalWriter:
         full."""
         if self._fd < 0:
             self._begin(None)
-        elif self._size >= SEGMENT_BYTES_MAX:
+        elif self._size >= SEGMENT_BYTES_MAX or self._clock() - self._begun_s >= self._age_max_s:
             self._begin(encode(node))
 
     def add(self, now_ms: int, event: AnyEvent, effects: list[AnyEffect]) -> None:
@@ -61,7 +77,7 @@ class JournalWriter:
     def _begin(self, snapshot: bytes | None) -> None:
         self.close()
         self._number += 1
-        self._size = 0
+        self._size, self._begun_s = 0, self._clock()
         self._fd = os.open(self._path(self._number), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         self._write(encode_header(msgspec.structs.replace(self._header, first_step=self._steps, snapshot=snapshot)))
         self._path(self._number - SEGMENTS_KEPT).unlink(missing_ok=True)

@@ -143,7 +143,14 @@ class LiveRuntime:
         self._barriers = setup.barriers
         self._disk = self._open_disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
-        self._journal = JournalWriter(Path(setup.journals), setup.run, self.name, setup.spec.role, setup.incarnation)
+        self._journal = JournalWriter(
+            Path(setup.journals),
+            setup.run,
+            self.name,
+            setup.spec.role,
+            setup.incarnation,
+            setup.journal_age_max_s,
+        )
         self._links = Links(
             self.name,
             self._loop,

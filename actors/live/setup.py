@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -20,6 +21,7 @@ class Setup(msgspec.Struct, frozen=True):
     role to a new node. matcher: ``module:function`` from a predicate and a stamped event to whether it matches, for
     ``barriers``. wiped, clean: as ``NodeUp`` tells it. ``seed`` is the run's; draws come from it by name. certificates:
     folder with the host's, for mutual TLS; "" to talk in the clear. Not what is in them: Ray would carry the key about.
+    journal_age_max_s: when a segment of the journal is full, whatever its size.
     """
 
     run: str
@@ -36,6 +38,7 @@ class Setup(msgspec.Struct, frozen=True):
     wiped: bool = False
     clean: bool = False
     certificates: str = ""
+    journal_age_max_s: float = math.inf
 
 
 @cache

@@ -27,9 +27,10 @@ async def start_agents(
     matcher: str,
     places: Sequence[Place],
     directory: Path | None,
+    keep_s: float,
 ) -> list[Any]:
     """Start an agent at each place. ``directory``: the run's, where the places share the driver's file system, else
-    None."""
+    None. ``keep_s``: how long journals stay."""
     agents = []
     for place in places:
         namespace = f"krift-{order.run}"
@@ -42,6 +43,7 @@ async def start_agents(
             factory,
             matcher,
             barriers,
+            keep_s,
         )
         options: dict[str, Any] = {
             "name": f"host-agent-{place.ray_node[:8]}",

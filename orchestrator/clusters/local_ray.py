@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 from pathlib import Path
@@ -144,13 +145,12 @@ class LocalRayCluster:
         homes = distributed(order.plan.names, here)
         tls = tls_for(self._tls, (place.host for place in here), self._insecure)
         directory = self.shared_directory(order)
-        agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory)
+        keep_s = math.inf if self.keep_s is None else self.keep_s
+        agents = await start_agents(order, conductor.barriers, self._factory, self._matcher, here, directory, keep_s)
         run = (
             LiveRun(order, conductor, agents, homes, progress, say)
             if self.keep_s is None
-            else SoakRun(
-                order, conductor, agents, homes, progress, say, keep_s=self.keep_s, shared=directory is not None
-            )
+            else SoakRun(order, conductor, agents, homes, progress, say, shared=directory is not None)
         )
         loop = asyncio.get_running_loop()
         try:

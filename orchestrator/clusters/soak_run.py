@@ -23,7 +23,7 @@ GATHER_S = 5.0
 
 
 class SoakRun(LiveRun):
-    """``keep_s``: how long journals stay. ``shared``: whether the agents write below the run's directory."""
+    """``shared``: whether the agents write below the run's directory."""
 
     def __init__(
         self,
@@ -34,11 +34,9 @@ class SoakRun(LiveRun):
         progress: Progress | None,
         say: Say = say_nothing,
         *,
-        keep_s: float,
         shared: bool,
     ) -> None:
         super().__init__(order, conductor, agents, homes, progress, say)
-        self._keep_s = keep_s
         self._shared = shared
         self._gathering = asyncio.Lock()
 
@@ -56,7 +54,7 @@ class SoakRun(LiveRun):
             for agent in self._agents:
                 try:
                     await self._gather(agent)
-                    await agent.expire.remote(self._keep_s)
+                    await agent.expire.remote()
                 except RayActorError:
                     return  # the run ends by that: whoever calls a node there finds out
 

@@ -61,6 +61,16 @@ def test_a_full_segment_is_followed_by_one_that_begins_with_the_state(
     assert (report.same, report.gaps, report.steps) == (True, [], len(EVENTS) - first)
 
 
+def test_a_segment_is_full_after_some_time(tmp_path: Path) -> None:
+    """Shows that a segment ends with its age, so that a quiet node's steps expire like a busy one's."""
+    seconds = iter(range(10_000))
+    run(JournalWriter(tmp_path, "run", "broker-1", "broker", 0, age_max_s=100, clock=lambda: next(seconds)))
+    kept = segments(tmp_path)
+    assert len(kept) == 1 + (len(EVENTS) - 1) // 100
+    report = replay_node(kept, new_toy, restore)
+    assert (report.same, report.gaps, report.steps) == (True, [], len(EVENTS))
+
+
 def test_an_incarnation_never_writes_into_another_s_journal(tmp_path: Path) -> None:
     """Shows that a journal that is there already is an error."""
     run(JournalWriter(tmp_path, "run", "broker-1", "broker", 0))
