@@ -72,6 +72,8 @@ class HostAgent:
         self._setup = setup
         self._scratch = Path(tempfile.mkdtemp(prefix="krift-")).resolve()
         self._root = Path(setup.directory) if setup.directory else self._scratch
+        # Made once: Ray, and everybody who gets a handle, keeps each class that was ever made.
+        self._node_class: Any = ray.remote(NodeActor)
         self._actors: dict[str, Any] = {}
         self._processes: dict[str, Process] = {}
         self._incarnations: dict[str, int] = {}
@@ -172,7 +174,7 @@ class HostAgent:
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False),
         }
-        return ray.remote(NodeActor).options(**options).remote(setup)
+        return self._node_class.options(**options).remote(setup)
 
     async def signal(self, name: str, which: Signal) -> None:
         """Send a signal to the process of a node and return when it has taken effect; a killed node's name is free

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from actors.live.disk import write_all
+from actors.live.setup import Setup
 from actors.node.codec import encode
 from actors.node.contract import Node
 from actors.node.effects import AnyEffect
@@ -88,3 +89,9 @@ class JournalWriter:
 
     def _path(self, number: int) -> Path:
         return self._directory / f"{self._header.incarnation}-{number}{SUFFIX}"
+
+
+def journal_of(setup: Setup) -> JournalWriter:
+    """The journal of an incarnation."""
+    spec, age_max_s = setup.spec, setup.journal_age_max_s
+    return JournalWriter(Path(setup.journals), setup.run, spec.name, spec.role, setup.incarnation, age_max_s)

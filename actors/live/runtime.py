@@ -24,7 +24,7 @@ from actors.live.channel import Connections
 from actors.live.clock import LiveClock
 from actors.live.disk import Disk
 from actors.live.identity import read_identity
-from actors.live.journal_writer import JournalWriter
+from actors.live.journal_writer import journal_of
 from actors.live.links import Links
 from actors.live.metrics import serve_metrics
 from actors.live.server import Server
@@ -143,14 +143,7 @@ class LiveRuntime:
         self._barriers = setup.barriers
         self._disk = self._open_disk(Path(setup.disk))
         self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
-        self._journal = JournalWriter(
-            Path(setup.journals),
-            setup.run,
-            self.name,
-            setup.spec.role,
-            setup.incarnation,
-            setup.journal_age_max_s,
-        )
+        self._journal = journal_of(setup)
         self._links = Links(
             self.name,
             self._loop,
