@@ -288,6 +288,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "older-add-taken",
+        _COORDINATOR,
+        "T11",
+        "AddPartitionsToTxn of an older producer epoch adds to the transaction that is open.",
+        "KIP-890",
+        nemesis="transactions",
+        settings=("features.transaction.version=2",),
+    ),
+    Defect(
         "end-answered-before-commit",
         _COORDINATOR,
         "T12",

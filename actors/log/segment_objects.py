@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 import msgspec
 
 from actors.log.batch import Batch
@@ -86,12 +84,6 @@ def read_epochs(data: bytes) -> list[EpochEntry]:
     """The leader epochs of the log up to the end of the segment."""
     found: list[EpochEntry] = decode(data, list[EpochEntry])
     return found
-
-
-def position_of_offset(index: list[IndexEntry], offset: int) -> int:
-    """Where the batch begins that holds an offset, or the first one behind it."""
-    place = bisect_right(index, offset, key=lambda entry: entry.key) - 1
-    return index[max(place, 0)].position if index else 0
 
 
 def position_of_timestamp(index: list[IndexEntry], timestamp_ms: int) -> int | None:

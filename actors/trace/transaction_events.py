@@ -30,7 +30,8 @@ class TxnState(TraceEvent, frozen=True, tag="txn.state"):
     ``producer_epoch``, ``partitions`` (that are still to be told how it ended): as they are from now on.
     ``client_version``: the ``transaction.version`` by which the producer goes. ``from_state`` Empty with
     ``former_epoch`` -1: the id is new. ``former_id``, ``former_epoch``: of the producer before. ``start_ms``: when its
-    transaction began, as the record says; -1 none."""
+    transaction began, as the record says; -1 none. ``asked_id``, ``asked_epoch``: as in the request that added
+    partitions or ended the transaction; -1 there was none."""
 
     tp: str
     transactional_id: str
@@ -46,6 +47,8 @@ class TxnState(TraceEvent, frozen=True, tag="txn.state"):
     client_version: int = 0
     timeout_ms: int = -1
     start_ms: int = -1
+    asked_id: int = -1
+    asked_epoch: int = -1
 
 
 class TxnTakenBack(TraceEvent, frozen=True, tag="txn.taken-back"):

@@ -603,6 +603,7 @@ PROOFS: dict[str, Proof] = {
     "markers-again-of-no-coordinator": Proof("kafka-7408/undecided", r"but first it had to append again"),
     "loaded-up-to-high-watermark": Proof("slow-commit", r"has producer-\d in .* after .*: there is no such transition"),
     "transactions-share-epoch": Proof("transactions", r"each transaction must have its own epoch"),
+    "older-add-taken": Proof("late-adds", r"from Ongoing to Ongoing for producer id \d+, epoch \d+, although it had"),
     "end-answered-before-commit": Proof("transactions", r"says that its .*; no coordinator had decided so"),
     "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),
     "timed-out-without-fence": Proof("late-verification", r"but it had already been aborted"),

@@ -111,7 +111,10 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
     elif asked.verify_only:
         _decided(turn, adding, asked, _verify(metadata, asked, partitions))
     else:
-        refusal = _refusal(metadata, asked.producer_id, asked.producer_epoch, partitions)
+        epoch = asked.producer_epoch
+        if metadata.state == ONGOING and "older-add-taken" in turn.step.defects:
+            epoch = max(epoch, metadata.producer_epoch)
+        refusal = _refusal(metadata, asked.producer_id, epoch, partitions)
         if refusal is not None:
             _decided(turn, adding, asked, dict.fromkeys(partitions, refusal))
             return
@@ -119,7 +122,8 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
         transit = metadata.prepare_add_partitions(partitions, turn.step.wall_ms, version)
         if "timeout-from-last-partition" in turn.step.defects:
             transit = msgspec.structs.replace(transit, start_ms=turn.step.wall_ms)
-        written(turn, DelayedAdd(*write(turn, shard, asked.transactional_id, transit), adding))
+        by = (asked.producer_id, asked.producer_epoch)
+        written(turn, DelayedAdd(*write(turn, shard, asked.transactional_id, transit, by), adding))
         if adding in turn.transactions.adding and "partitions-added-before-commit" in turn.step.defects:
             _decided(turn, adding, asked, dict.fromkeys(partitions, KafkaError.NONE))
 
@@ -215,7 +219,8 @@ def add_offsets_to_txn(turn: Turn, connection: str, request: AddOffsetsToTxnRequ
         _offsets_added(turn, connection, request, refusal)
         return
     transit = metadata.prepare_add_partitions([tp], turn.step.wall_ms, 0)
-    written(turn, DelayedAddOffsets(*write(turn, shard, request.transactional_id, transit), connection, request))
+    by = (request.producer_id, request.producer_epoch)
+    written(turn, DelayedAddOffsets(*write(turn, shard, request.transactional_id, transit, by), connection, request))
 
 
 def _offsets_added(turn: Turn, connection: str, request: AddOffsetsToTxnRequest, error: KafkaError) -> None:

@@ -24,7 +24,7 @@ from actors.broker.transaction_coordinator.transaction_state import (
     PREPARE_EPOCH_FENCE,
     PREPARED,
 )
-from actors.broker.transaction_coordinator.transitions import DelayedTransition, write, written
+from actors.broker.transaction_coordinator.transitions import NOBODY, DelayedTransition, write, written
 from actors.broker.turn import Turn
 from actors.log.producer_state import TransactionVersion
 from actors.node.errors import KafkaError
@@ -189,7 +189,9 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
     if transit is None:
         _tell(turn, ending, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
         return
-    place = write(turn, shard, metadata.transactional_id, transit)
+    request = ending.request
+    asked = (request.producer_id, request.producer_epoch) if isinstance(request, EndTxnRequest) else NOBODY
+    place = write(turn, shard, metadata.transactional_id, transit, asked)
     if "end-answered-before-commit" in turn.step.defects:
         _tell(turn, ending, KafkaError.NONE, transit)
         ending = msgspec.structs.replace(ending, request=None)

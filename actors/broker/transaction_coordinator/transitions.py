@@ -18,16 +18,21 @@ from actors.trace.events import TxnState, TxnTakenBack
 ALL = -1
 """The acks of the transaction log."""
 TIMER = f"{PREFIX}transactions"
+Producer = tuple[int, int]
+"""A producer id and an epoch of it."""
+NOBODY: Producer = (-1, -1)
 
 
 class DelayedTransition(DelayedWrite):
     """A transactional id that is about to become ``transit``. ``coordinator_epoch``: of who wrote that;
-    ``log_offset``: of the record. Afterwards it goes on by its class, whether it has become that or not."""
+    ``log_offset``: of the record; ``asked``: who asked for it in a transaction. Afterwards it goes on by its class,
+    whether it has become that or not."""
 
     transactional_id: str
     coordinator_epoch: int
     transit: TxnTransitMetadata
     log_offset: int
+    asked: Producer
 
     timer: ClassVar[str] = TIMER
 
@@ -48,7 +53,7 @@ class DelayedTransition(DelayedWrite):
         elif shard is None or metadata is None or not mine:
             self.finish(context, unknown or KafkaError.NOT_COORDINATOR)
         else:
-            become(context, shard, metadata, self.transit, self.log_offset)
+            become(context, shard, metadata, self.transit, self.log_offset, self.asked)
             self.finish(context, KafkaError.NONE)
 
     def _take_back(self, context: Turn, metadata: TransactionMetadata) -> None:
@@ -88,7 +93,12 @@ def decide(turn: Turn, tp: str, end: int) -> KafkaError | None:
 
 
 def become(
-    turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, transit: TxnTransitMetadata, log_offset: int
+    turn: Turn,
+    shard: TransactionShard,
+    metadata: TransactionMetadata,
+    transit: TxnTransitMetadata,
+    log_offset: int,
+    asked: Producer,
 ) -> None:
     """Complete a transition, and record that: every change of a transactional id's state comes through here."""
     before, former = metadata.state, (metadata.producer_id, metadata.producer_epoch)
@@ -108,25 +118,29 @@ def become(
             metadata.client_version,
             metadata.txn_timeout_ms,
             metadata.start_ms,
+            *asked,
         )
     )
 
 
-Where = tuple[str, int, str, int, KafkaError, str, int, TxnTransitMetadata, int]
+Where = tuple[str, int, str, int, KafkaError, str, int, TxnTransitMetadata, int, Producer]
 """The first fields of a ``DelayedTransition``."""
 
 
-def write(turn: Turn, shard: TransactionShard, transactional_id: str, transit: TxnTransitMetadata) -> Where:
+def write(
+    turn: Turn, shard: TransactionShard, transactional_id: str, transit: TxnTransitMetadata, asked: Producer = NOBODY
+) -> Where:
     """Append what a transactional id is about to become, with acks=all; ``written`` has to follow, with an operation
-    that begins with these fields. It waits as long as the transaction may take."""
+    that begins with these fields. It waits as long as the transaction may take. ``asked``: with which producer id and
+    epoch a transaction was added to, or ended."""
     now_ms, version = turn.step.wall_ms, turn.image.transaction_version
     uid = turn.transactions.next_uid()
     record = transaction_log.value_record(transactional_id, transit, version, now_ms, uid)
     result = writes.append(turn, shard.tp, writes.batch_of([record]), ALL)
     deadline_ms = turn.step.now_ms + transit.txn_timeout_ms
     name = f"txn/{transactional_id}@{uid}"
-    end = result.last_offset + 1
-    return name, deadline_ms, shard.tp, end, result.error, transactional_id, shard.epoch, transit, result.base_offset
+    end, error, offset = result.last_offset + 1, result.error, result.base_offset
+    return name, deadline_ms, shard.tp, end, error, transactional_id, shard.epoch, transit, offset, asked
 
 
 def written(turn: Turn, operation: DelayedWrite) -> None:

@@ -76,7 +76,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
 
     Example: broker-1 records PrepareCommit for app-1 at offset 17 of __transaction_state-3 and crashes. Broker-2, which
     has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
-    the transaction of app-1 begins anew with each partition, and its timeout is never over.
+    the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
+    app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5.
     """
 
     id = "T11"
@@ -100,7 +101,9 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     def step(self, state: Ids, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is TxnState:
-            return self._moved(state, event, body) if body.tp == state.key else NOTHING
+            if body.tp != state.key:
+                return NOTHING
+            return [*self._asked(state, event, body), *self._moved(state, event, body)]
         if type(body) is PartChange:
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
@@ -116,6 +119,18 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             if wrong := self._loaded(state, event, (body.end, body.coordinator_epoch), transactional_id, found):
                 return wrong
         return NOTHING
+
+    def _asked(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
+        """Only the producer of a transaction adds to it, or ends it."""
+        asked, had = (body.asked_id, body.asked_epoch), (body.former_id, body.former_epoch)
+        if body.asked_epoch < 0 or asked == had:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} took {body.transactional_id} from {body.from_state} to {body.to_state} for producer id "
+            f"{asked[0]}, epoch {asked[1]}, although it had producer id {had[0]}, epoch {had[1]}",
+            event,
+        )
 
     def _moved(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
         known = state.steps.get(body.transactional_id)

@@ -20,7 +20,6 @@ from actors.log.segment_objects import (
     OFFSET,
     PRODUCER_SNAPSHOT,
     TIMESTAMP,
-    position_of_offset,
     position_of_timestamp,
     read_batches,
     read_epochs,
@@ -104,7 +103,7 @@ def test_the_objects_of_a_segment() -> None:
     assert read_batches(objects[LOG]) == log.batches[2:4]
     offsets, timestamps = read_index(objects[OFFSET]), read_index(objects[TIMESTAMP])
     second = offsets[1].position
-    assert [position_of_offset(offsets, offset) for offset in (4, 5, 6, 7)] == [0, 0, second, second]
+    assert [piece_of(offsets, offset, 10**6)[0] for offset in (4, 5, 6, 7)] == [0, 0, second, second]
     assert [position_of_timestamp(timestamps, at) for at in (0, 50, 60, 70, 71)] == [0, 0, second, second, None]
     assert read_batches(objects[LOG][second:]) == log.batches[3:4]
     assert read_batches(objects[LOG][:-1]) == log.batches[2:3]

@@ -12,7 +12,7 @@ from actors.trace.transaction_events import TransactionStateName
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
+from tests.unit.invariants.transactions.stage import OTHER_TP, PRODUCER, STATE, TransactionTrace
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 
@@ -52,6 +52,22 @@ def test_a_transaction_whose_end_is_put_off(how: str, changed: dict[str, int], w
     else:
         trace.loads("Ongoing", 3, 2, **changed)
     assert [each.sentence.rpartition("): ")[2] for each in trace.result("T11").violations] == ([why] if why else [])
+
+
+@pytest.mark.parametrize(("asked", "violated"), [((PRODUCER, 3), 0), ((-1, -1), 0), ((PRODUCER, 2), 1), ((8, 3), 1)])
+def test_who_adds_to_a_transaction(asked: tuple[int, int], violated: int) -> None:
+    """Shows that a coordinator adds partitions only for the producer id and epoch that the transactional id has."""
+    trace = TransactionTrace()
+    trace.begins()
+    added = trace.state("Ongoing", "Ongoing", 3, (TP, OTHER_TP), asked=asked)
+    result = trace.result("T11")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.events == [added]
+        assert finding.sentence == (
+            f"broker-1 took app-1 from Ongoing to Ongoing for producer id {asked[0]}, epoch {asked[1]}, "
+            f"although it had producer id {PRODUCER}, epoch 3"
+        )
 
 
 def test_a_decision_that_is_changed() -> None:
