@@ -43,16 +43,19 @@ quick: $(GENERATED)
 types: $(GENERATED)
 	@echo "mypy"; $(BIN)/mypy --no-error-summary; $(BIN)/mypy --no-error-summary -p krift
 
-# First the tests that need neither Ray nor Spark, and beside them mypy, which has one process; then the others, file by
-# file, each of the two workers with at most one Ray cluster and one JVM at a time. A third would leave live nodes too
-# little time. pytest says 5 where PYTEST_ARGS leaves no test to run.
+# First the tests that need neither Ray nor Spark; then those that do, file by file, each of the two workers with at most
+# one Ray cluster and one JVM at a time, as a third would leave live nodes too little time. What is left of the cores goes
+# to mypy and to tests that can wait. pytest says 5 where PYTEST_ARGS leaves no test to run.
 test: java quick ## everything that a change must pass
-	@$(MAKE) types > .venv/types.log 2>&1 & types=$$!; trap 'kill $$types 2> /dev/null || true' EXIT; \
-	alone=0; $(BIN)/pytest -n 2 -m "not ray and not spark" $(PYTEST_ARGS) || alone=$$?; \
-	typed=0; wait $$types || typed=$$?; cat .venv/types.log; [ $$typed -eq 0 ] || exit $$typed; \
-	[ $$alone -eq 0 ] || [ $$alone -eq 5 ] || exit $$alone; \
-	cluster=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || cluster=$$?; \
-	[ $$cluster -eq 0 ] || { [ $$cluster -eq 5 ] && [ $$alone -eq 0 ]; }
+	@none=0; ended() { [ $$1 -ne 5 ] || none=$$((none + 1)); [ $$1 -eq 0 ] || [ $$1 -eq 5 ] || exit $$1; }; \
+	code=0; $(BIN)/pytest -n 2 -m "not ray and not spark and not unhurried" $(PYTEST_ARGS) || code=$$?; ended $$code; \
+	nice -n 19 $(MAKE) unhurried > .venv/unhurried.log 2>&1 & beside=$$!; trap 'kill $$beside 2> /dev/null || true' EXIT; \
+	code=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || code=$$?; ended $$code; \
+	code=0; wait $$beside || code=$$?; cat .venv/unhurried.log; ended $$code; ended "$$(cat .venv/unhurried.code)"; [ $$none -lt 3 ]
+
+.PHONY: unhurried
+unhurried: types
+	@code=0; $(BIN)/pytest -n 0 -m unhurried $(PYTEST_ARGS) || code=$$?; echo $$code > .venv/unhurried.code
 
 # How far the tests look that can look as far as one likes; CONTRIBUTING.md says what the names mean.
 FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRIFT_FINDINGS=30 KRIFT_PARITY_SEEDS=5

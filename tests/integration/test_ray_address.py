@@ -58,6 +58,7 @@ def test_a_run_is_spread_over_a_cluster_that_was_there(two_ray_nodes: RayNodes, 
     }
 
 
+@pytest.mark.long
 @pytest.mark.ray
 @pytest.mark.spark
 @pytest.mark.timeout(COMMAND_S + 60)

@@ -24,6 +24,7 @@ BLOCKS = [
     if path.suffix == ".md"
     for found in BLOCK.finditer(path.read_text(encoding="utf-8"))
 ]
+pytestmark = pytest.mark.unhurried
 KEPT = re.compile("(kept in|a page|again|the remedy) {2,}")
 
 

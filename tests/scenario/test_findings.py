@@ -17,6 +17,7 @@ from orchestrator.run_dir import RunDir
 from orchestrator.runner import write_violations
 from orchestrator.sim_run import SimRun, run_in_sim
 
+pytestmark = pytest.mark.unhurried
 INCIDENTS = {each.name: each.variants for each in incidents() if each.name.startswith("finding-")}
 FINDINGS = list(INCIDENTS)
 VARIANTS = [(name, variant) for name, variants in INCIDENTS.items() for variant in variants]
