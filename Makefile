@@ -49,7 +49,8 @@ types: $(GENERATED)
 test: java quick ## everything that a change must pass
 	@none=0; ended() { [ $$1 -ne 5 ] || none=$$((none + 1)); [ $$1 -eq 0 ] || [ $$1 -eq 5 ] || exit $$1; }; \
 	code=0; $(BIN)/pytest -n 2 -m "not ray and not spark and not unhurried" $(PYTEST_ARGS) || code=$$?; ended $$code; \
-	nice -n 19 $(MAKE) unhurried > .venv/unhurried.log 2>&1 & beside=$$!; trap 'kill $$beside 2> /dev/null || true' EXIT; \
+	set -m; nice -n 19 $(MAKE) unhurried > .venv/unhurried.log 2>&1 & beside=$$!; set +m; \
+	trap 'kill -- -$$beside 2> /dev/null || true' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	code=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || code=$$?; ended $$code; \
 	code=0; wait $$beside || code=$$?; cat .venv/unhurried.log; ended $$code; ended "$$(cat .venv/unhurried.code)"; [ $$none -lt 3 ]
 
