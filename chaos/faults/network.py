@@ -124,8 +124,9 @@ class NetworkPartition(LinkFault):
     told = (
         Told(
             "partition: {from: A, to: B}",
-            "messages from A to B, requests and replies alike, wait; messages from B to A arrive. Connections stay "
-            "open, timers continue. After the heal the waiting messages are delivered in order; those of a connection "
+            "messages from A to B, requests and replies alike, wait; messages from B to A arrive. A node of both "
+            "sides belongs to A alone, so that `from` and `to` must not name the same nodes. Connections stay open, "
+            "timers continue. After the heal the waiting messages are delivered in order; those of a connection "
             "that has closed meanwhile are delivered or lost, as drawn",
             "messages on the link are kept in the world's queue",
             "the target's runtime delays them",
