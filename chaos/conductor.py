@@ -259,7 +259,7 @@ class ScenarioConductor:
         return actions
 
     def _step(self, now_us: int) -> list[AnyAction]:
-        if self.phase == "chaos" or self._waiting_for():
+        if self.phase == "chaos" or self._waits():
             return []
         if self.phase == "starting":
             return self._warm()
@@ -270,6 +270,14 @@ class ScenarioConductor:
         if self.phase == "stopping":
             return self._stop(now_us, "draining")
         return self._finish("completed", "")
+
+    def _waits(self) -> bool:
+        """Whether the phase still waits for something."""
+        if self.phase == "starting":
+            return not self.view.is_steady()
+        if self.phase == "healing" and not self.view.is_steady(self.injector.away):
+            return True
+        return bool(self._waiting_for())
 
     def _waiting_for(self) -> str:
         """What the phase still waits for, in words; "" if nothing."""
@@ -354,7 +362,7 @@ class ScenarioConductor:
         names = [name for name, node in self._clients.items() if (node.role in CONSUMERS) == (phase == "draining")]
         self._waiting = set(names)
         # Of a topic that was removed for good there is nothing to read, however long one asks for it.
-        gone = [tp for tp in self.view.partitions if tp not in self.view.living]
+        gone = [tp for tp, found in self.view.partitions.items() if found.removed]
         arguments = {"gone": gone} if gone and phase == "draining" else {}
         return [event, *(Invoke(name, _stop(name), "stop", arguments) for name in names)]
 

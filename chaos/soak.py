@@ -70,7 +70,7 @@ class SoakConductor(ScenarioConductor):
     def _step(self, now_us: int) -> list[AnyAction]:
         if self.phase != "healing":
             return super()._step(now_us)
-        if self._waiting_for():
+        if self._waits():
             return []
         if self._calm_until_us < 0:
             self._calm_until_us = self._deadline_us = now_us + self._calm_us

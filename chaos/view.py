@@ -55,9 +55,9 @@ class PartitionView(msgspec.Struct):
         return self.removed or (
             self.leader >= 0
             and self.changed_epoch == self.leader_epoch
-            and sorted(self.isr) == sorted(each for each in self.replicas if node_name(each) not in away)
             and self.assumed_epoch == self.leader_epoch
             and self.assumed_by == node_name(self.leader)
+            and sorted(self.isr) == sorted(each for each in self.replicas if node_name(each) not in away)
         )
 
 
@@ -89,6 +89,7 @@ class ClusterView(msgspec.Struct):
     registrations: broker -> the last metadata records about it.
     controller: name of the quorum's leader, "" if none is known.
     roles: controller that runs -> its role in the quorum since it started.
+    rough: a partition that was not steady when somebody asked last, "" none known.
     """
 
     brokers: list[str]
@@ -105,6 +106,7 @@ class ClusterView(msgspec.Struct):
     sets_in_force: dict[str, VotersView] = {}
     directories: dict[str, str] = {}
     strangers: frozenset[str] = frozenset()
+    rough: str = ""
 
     def fold(self, event: Stamped) -> None:
         """Take note of an event; those of other types change nothing."""
@@ -267,9 +269,23 @@ class ClusterView(msgspec.Struct):
         mine = [found for found in self.living.values() if node in map(node_name, found.replicas)]
         return not self.is_fenced(node) and all(node in map(node_name, found.isr) for found in mine)
 
+    def is_steady(self, away: Collection[str] = ()) -> bool:
+        """Whether the cluster is in its steady state: every broker unfenced, every partition with its whole ISR and
+        assumed by its leader; but for brokers that are ``away``. It is asked after each event, and of thousands of
+        partitions mostly the one that was not steady before still is not."""
+        if any(name not in away and self.is_fenced(name) for name in self.brokers):
+            return False
+        known = self.partitions.get(self.rough)
+        if known is not None and not known.steady(away):
+            return False
+        names = list(self.partitions)
+        first = names.index(self.rough) if known is not None else 0
+        rough = (tp for tp in (*names[first:], *names[:first]) if not self.partitions[tp].steady(away))
+        self.rough = next(rough, "")
+        return not self.rough
+
     def unsteady(self, away: Collection[str] = ()) -> str:
-        """Why the cluster is not in its steady state, or "" if it is: every broker unfenced, every partition
-        with its whole ISR and assumed by its leader; but for brokers that are ``away``."""
+        """Why the cluster is not in its steady state, or "" if it is."""
         fenced = [name for name in self.brokers if name not in away and self.is_fenced(name)]
         if fenced:
             return f"fenced or not registered: {', '.join(fenced)}"

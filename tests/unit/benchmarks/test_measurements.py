@@ -9,6 +9,7 @@ from actors.node.effects import Call, Complete, Record, Reply
 from actors.node.events import Answered, Invoked, Received, Started
 from benchmarks.memory import pss_mib
 from benchmarks.ring import WINDOW, RingNode, request, response, ring
+from benchmarks.scale import LOADED, PARTITIONS, cluster, cost, growth
 from benchmarks.sim import baseline, loop_messages_per_s, run_checked, run_kept, run_unchecked
 
 
@@ -61,3 +62,19 @@ def test_pss_is_read_in_mebibytes() -> None:
     assert pss_mib(text) == 50
     with pytest.raises(ValueError, match="no Pss"):
         pss_mib("Rss: 1 kB\n")
+
+
+def test_a_larger_cluster_has_the_same_load() -> None:
+    """Shows that sizes differ in brokers or partitions alone: so many are there, and as many are written to."""
+    for brokers, partitions in ((3, 1010), (10, PARTITIONS)):
+        topics = {topic.name: len(topic.replicas) for topic in cluster(brokers, partitions, 1).cluster.topics}
+        assert (sum(topics.values()), topics["orders"]) == (partitions, LOADED)
+        assert len(cluster(brokers, partitions, 1).cluster.brokers) == brokers
+    found = cost(3, LOADED, 0.5)
+    assert (found.messages > 0, found.peak_mib > 0) == (True, True)
+
+
+def test_growth_is_the_power_of_the_size() -> None:
+    """Shows the exponents of what grows in proportion, with the square, and not at all."""
+    sizes = (10, 100, 1000)
+    assert [round(growth(sizes, [size**power for size in sizes]), 6) for power in (1, 2, 0)] == [1, 2, 0]

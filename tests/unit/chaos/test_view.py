@@ -1,27 +1,52 @@
-"""What the view of the cluster makes of topics that come and go."""
+"""The view of the cluster: when it is steady."""
 
 from __future__ import annotations
 
-from actors.node.spec import ClusterSpec, TopicSpec
-from actors.trace.events import PartRemove
-from chaos.view import new_view
-from tests.unit.invariants.test_topics_made_anew import ANEW, made_anew
-from tests.unit.invariants.trace_builder import TP, TraceBuilder
+import random
+
+from actors.node.spec import node_name
+from actors.trace.metadata_history import History
+from chaos.view import KEPT, ClusterView, PartitionView, Registration
+
+BROKERS = (1, 2, 3)
 
 
-def test_a_topic_that_was_lost_with_its_controller_keeps_nobody_waiting() -> None:
-    """Shows that a topic which was made anew counts, and no longer when the next leader of the quorum lacks it."""
-    view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [TopicSpec("orders", "of-the-first", [[1, 2, 3]])]))
-    trace = TraceBuilder()
-    trace.role("controller-1", 1, "leader", 101)
-    trace.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
-    since = len(trace.events)
-    trace.change(1, 0, cause="create", offset=40)
-    made_anew(trace, since)
-    for event in trace.events:
-        view.fold(event)
-    assert [found.key for found in view.living.values()] == [ANEW]
-    trace.role("controller-2", 2, "leader", 102, log_end=40)
-    view.fold(trace.events[-1])
-    assert not view.living
-    assert view.partitions[TP].steady()
+def steady(replicas: list[int]) -> PartitionView:
+    """A partition with its whole ISR, whose leader has taken it up."""
+    return PartitionView(
+        replicas, replicas[0], 0, list(replicas), changed_epoch=0, assumed_epoch=0, assumed_by=node_name(replicas[0])
+    )
+
+
+def cluster(partitions: dict[str, PartitionView], unfenced: tuple[int, ...] = BROKERS) -> ClusterView:
+    """A view of three brokers."""
+    view = ClusterView([node_name(each) for each in BROKERS], partitions, [])
+    for broker in unfenced:
+        known = view.registrations[node_name(broker)] = History(KEPT)
+        known.add(Registration(1, broker, 0, False), view.elections)
+    return view
+
+
+def test_whether_it_is_steady_is_why_it_is_not() -> None:
+    """Shows that the short answer, which begins with the partition that was not steady last, is always that of the long
+    one, whatever becomes of partitions meanwhile, also if one is no more or another one comes."""
+    draw = random.Random(1)
+    partitions = {f"orders-{number}": steady([1, 2, 3]) for number in range(6)}
+    view = cluster(partitions)
+    seen = set()
+    for turn in range(500):
+        found = draw.choice(list(partitions.values()))
+        found.isr = draw.choice([[1, 2, 3], [1, 2], [1, 2, 3]])
+        if turn % 50 == 49:
+            partitions.pop(draw.choice(list(partitions)))
+            partitions[f"payments-{turn}"] = steady([2, 3, 1])
+        away = draw.choice([(), ("broker-3",)])
+        seen.add(answer := view.is_steady(away))
+        assert answer == (view.unsteady(away) == "")
+    assert seen == {True, False}
+
+
+def test_a_fenced_broker_unsettles_it() -> None:
+    """Shows that every broker must be unfenced, but for those that are away."""
+    view = cluster({"orders-0": steady([1, 2])}, BROKERS[:2])
+    assert (view.is_steady(), view.is_steady(["broker-3"])) == (False, True)
