@@ -71,9 +71,7 @@ class Cell:
                     self.tell(msgspec.structs.replace(emission, at_us=when))
 
     def hear(self, event: Stamped) -> None:
-        """Take news of the whole run, if the fold wants to know."""
-        if type(event.body) not in self.fold.news:
-            return
+        """Take news of the whole run, of a type that the fold wants to know of."""
         if self.deadlines:
             self.pass_time(event.wall)
         self.take(self.fold.hear(self.state, event), event.wall)
@@ -99,11 +97,12 @@ Handler = tuple[Callable[[Any, Stamped], Emissions], Any, Cell]
 class KeyGroup:
     """The folds of one route at one key. ``handlers``: event type -> (step, state, cell) of the folds that take it.
 
-    ``news``: what concerns every key, in the order of the trace; it may be longer than what the key has come to.
+    ``hearers``: type of news -> cells of the folds that want to know of it. ``news``: what concerns every key, in the
+    order of the trace; it may be longer than what the key has come to.
     ``saved``: where to go on, of the same folds at the same key; the news up to there must be in ``news``.
     """
 
-    __slots__ = ("_heard", "_news", "cells", "handlers")
+    __slots__ = ("_heard", "_news", "cells", "handlers", "hearers")
 
     def __init__(
         self,
@@ -123,7 +122,10 @@ class KeyGroup:
             for cell, each in zip(self.cells, saved.cells, strict=True):
                 cell.restore(each, profile)
         self.handlers: dict[type[TraceEvent], list[Handler]] = {}
+        self.hearers: dict[type[TraceEvent], list[Cell]] = {}
         for cell in self.cells:
+            for kind in dict.fromkeys(cell.fold.news):
+                self.hearers.setdefault(kind, []).append(cell)
             for kind in cell.fold.event_types:
                 self.handlers.setdefault(kind, []).append((cell.fold.step, cell.state, cell))
 
@@ -147,7 +149,7 @@ class KeyGroup:
         while self._heard < len(self._news) and (before is None or self._news[self._heard].order < before.order):
             event = self._news[self._heard]
             self._heard += 1
-            for cell in self.cells:
+            for cell in self.hearers.get(type(event.body), ()):
                 cell.hear(event)
 
     def has_heard_all(self) -> None:

@@ -106,7 +106,10 @@ class MirrorFold(Fold[MirrorState]):
         types = list(dict.fromkeys([*follows, *(kind for each in invariants for kind in each.types)]))
         self._types = tuple(types)
         self.follows = frozenset(follows)
-        self._news = tuple(dict.fromkeys(kind for each in invariants for kind in each.news))
+        self._hearers: dict[type[TraceEvent], list[tuple[int, MirrorInvariant[Any, Any]]]] = {}
+        for index, each in enumerate(invariants):
+            for kind in dict.fromkeys(each.news):
+                self._hearers.setdefault(kind, []).append((index, each))
         self._plans = {kind: (CASES.get(kind), _Plans(self, kind)) for kind in types}
         self.cases = {
             kind: {case for each in invariants for case in each.cases.get(kind, ())}
@@ -139,7 +142,7 @@ class MirrorFold(Fold[MirrorState]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return self._news
+        return tuple(self._hearers)
 
     def mirror(self, key: str, profile: Profile) -> Mirror:
         """The mirror of a key before its first event."""
@@ -166,9 +169,8 @@ class MirrorFold(Fold[MirrorState]):
 
     def hear(self, state: MirrorState, event: Stamped) -> Emissions:
         found: list[Any] = []
-        for part, each in zip(state.parts, self._invariants, strict=True):
-            if type(event.body) in each.news:
-                found.extend(each.hear(part, event))
+        for index, each in self._hearers.get(type(event.body), ()):
+            found.extend(each.hear(state.parts[index], event))
         return found
 
     def expire(self, state: MirrorState, at_us: int) -> Emissions:

@@ -82,6 +82,8 @@ class PartitionLosses(msgspec.Struct):
         return self._is_too_much(tp, [each for each in self.lost.get(tp, ()) if not each.again])
 
     def _is_too_much(self, tp: str, lost: list[DiskLoss]) -> bool:
+        if not lost:
+            return False
         budget = loss_budget(self.profile, tp)
         gone = len({each.node for each in lost}) >= budget.min_isr
         return gone or (not budget.elr and any(each.alone for each in lost))
