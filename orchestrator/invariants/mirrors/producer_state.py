@@ -9,6 +9,7 @@ from actors.node.errors import KafkaError
 from actors.trace.events import LogAppend, ReplyPartition, Stamped, TxnGuard
 from orchestrator.invariants.folds.fold import Witness, witness
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, remember
+from orchestrator.invariants.folds.uids import place_of
 
 NO_PRODUCER_STATE = "A leader without records of the producer id accepted a batch with any sequence number."
 """Exemption, where it follows from T2's of the same name."""
@@ -259,15 +260,16 @@ class Acknowledged(msgspec.Struct):
 class ProducerStates(msgspec.Struct):
     """``nodes``: replica -> what its log has. ``unchecked``: (offset, leader epoch) of batches that a leader took at
     whatever sequence number they had, since its log had nothing of their producer id. ``begun``: "producer id/epoch"
-    -> wall of the first append of a batch by a leader. ``refused``: "producer id/epoch" of which a leader rightly
-    refused a batch for its place in the sequence, or may have: whether all before it had been acknowledged, so that
-    what the leader lacks can come no more. ``acknowledged``: of those. ``ends``: offset -> the batches that leaders
-    appended up to there (exclusive): "producer id/epoch", first and last sequence number. ``committed``, ``latest``:
-    by producer id, the first batch and the last."""
+    -> wall of the first append of a batch by a leader; ``lowest``: the lowest number of a record in one. ``refused``:
+    "producer id/epoch" of which a leader rightly refused a batch for its place in the sequence, or may have: whether
+    all before it had been acknowledged, so that what the leader lacks can come no more. ``acknowledged``: of those.
+    ``ends``: offset -> the batches that leaders appended up to there (exclusive): "producer id/epoch", first and last
+    sequence number. ``committed``, ``latest``: by producer id, the first batch and the last."""
 
     nodes: dict[str, ProducerLog] = {}
     unchecked: list[tuple[int, int]] = []
     begun: dict[str, int] = {}
+    lowest: dict[str, int] = {}
     refused: dict[str, bool] = {}
     acknowledged: dict[str, Acknowledged] = {}
     ends: dict[int, list[tuple[str, int, int]]] = {}
@@ -297,6 +299,9 @@ class ProducerStates(msgspec.Struct):
             name = named(body.producer_id, body.producer_epoch)
             self.begun.setdefault(name, event.wall)
             forget_first(self.begun, SESSIONS_REMEMBERED)
+            if body.uids and not body.control:
+                number = place_of(body.uids[0])[1]
+                remember(self.lowest, name, min(number, self.lowest.get(name, number)), SESSIONS_REMEMBERED)
             last = add_sequence(body.base_sequence, body.last - body.base)
             self.ends.setdefault(body.last + 1, []).append((name, body.base_sequence, last))
             forget_first(self.ends, ENDS_REMEMBERED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from actors.node.errors import KafkaError as E
@@ -269,6 +270,24 @@ def refused_elsewhere(acknowledged: int) -> TraceBuilder:
 def test_a_new_epoch_excuses_a_second_copy_if_it_had_a_reason(trace: TraceBuilder, excused: bool) -> None:
     """Shows that a failed send is a reason for a new epoch, and a right refusal if what is missing comes no more. One
     that comes before what it waits for, and a leader's mistake, are none: neither T1 nor C3 excuses what follows."""
+    for promise in ("T1", "C3"):
+        result = trace.result(promise)
+        assert (result.violated, result.excused) == ((0, {"epoch-bump": 1}) if excused else (1, {}))
+
+
+@pytest.mark.parametrize(("given_up", "excused"), [("p:1", True), ("p:0", False), ("p:3", False)])
+def test_a_leader_that_hears_late_of_the_epoch_that_was_given_up(given_up: str, excused: bool) -> None:
+    """Shows that a record which was given up is a reason for a new epoch, also if it was given up before the leader
+    heard of the epoch that it was numbered in; not a record of an epoch before, nor one behind the second copy."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append(NODE, "p:0", producer=7, sequence=0)
+    trace.failed("producer-1", given_up, outcome="unknown", broker="")
+    trace.reply(1, "Produce", msgspec.structs.replace(refusal(1), producer_epoch=1), acks=-1)
+    trace.append(NODE, "p:1", producer=7, sequence=0, producer_epoch=1)
+    trace.append(NODE, "p:2", producer=7, sequence=1, producer_epoch=1)
+    trace.append(NODE, "p:2", producer=7, sequence=0, producer_epoch=2)
+    trace.high_watermark(NODE, 4, counted=(1,))
     for promise in ("T1", "C3"):
         result = trace.result(promise)
         assert (result.violated, result.excused) == ((0, {"epoch-bump": 1}) if excused else (1, {}))
