@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import linear_regression
 
 import click
 import msgspec
@@ -112,10 +112,9 @@ def in_a_process(measure: Callable[..., Cost], *arguments: float) -> Cost:
 
 def growth(sizes: Sequence[float], costs: Sequence[float]) -> float:
     """The power of the size with which a cost grows, by a straight line through the logarithms."""
-    xs, ys = [math.log(size) for size in sizes], [math.log(max(each, 1e-9)) for each in costs]
-    middle = mean(xs)
-    spread = sum((x - middle) ** 2 for x in xs)
-    return sum((x - middle) * (y - mean(ys)) for x, y in zip(xs, ys, strict=True)) / spread if spread else 0.0
+    if len(sizes) < 2:
+        return 0.0
+    return linear_regression([math.log(size) for size in sizes], [math.log(max(each, 1e-9)) for each in costs]).slope
 
 
 def live(brokers: int, seconds: float) -> LiveCost:

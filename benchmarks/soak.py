@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import linear_regression
 
 import click
 
@@ -25,20 +26,14 @@ SIZES = ("state_bytes", "memory_bytes", "disk_bytes")
 WIDTH, HEIGHT = 640, 160
 
 
-def slope(points: Sequence[tuple[float, float]]) -> float:
-    """The rise of a straight line through points, by least squares."""
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
-
-
 def growth(samples: Sequence[Sequence[float]], field: str) -> float:
     """By how much of its mean a size rose over the second half of the samples, by their slope."""
     at, size = FIELDS.index("time_us"), FIELDS.index(field)
     half = [(each[at], each[size]) for each in samples[len(samples) // 2 :]]
     mean = sum(value for _, value in half) / len(half)
-    return slope(half) * (half[-1][0] - half[0][0]) / mean if mean else 0.0
+    if not mean or half[0][0] == half[-1][0]:
+        return 0.0
+    return linear_regression(*zip(*half, strict=True)).slope * (half[-1][0] - half[0][0]) / mean
 
 
 def curves(samples: Sequence[Sequence[float]]) -> str:

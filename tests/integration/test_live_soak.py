@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from math import sqrt
 from pathlib import Path
-from statistics import mean
+from statistics import linear_regression, mean, pstdev
 from typing import NamedTuple
 
 import msgspec
@@ -126,11 +126,10 @@ class Line(NamedTuple):
 
 def line(points: Sequence[tuple[float, float]]) -> Line:
     """The line through some points, three at least."""
-    mean_x, mean_y = mean(x for x, _ in points), mean(y for _, y in points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    rise = sum((x - mean_x) * (y - mean_y) for x, y in points) / spread
-    rest = sum((y - mean_y - rise * (x - mean_x)) ** 2 for x, y in points)
-    return Line(rise, sqrt(rest / (len(points) - 2) / spread))
+    xs, ys = zip(*points, strict=True)
+    slope, start = linear_regression(xs, ys)
+    rest = sum((y - start - slope * x) ** 2 for x, y in points)
+    return Line(slope, sqrt(rest / (len(points) - 2)) / (pstdev(xs) * sqrt(len(points))))
 
 
 def means(points: Iterable[tuple[float, float]], every: float) -> list[tuple[float, float]]:
