@@ -11,7 +11,7 @@ import msgspec
 
 from actors.trace.events import CtlPhase, RunMeta, Stamped, TraceEvent
 from orchestrator.engines.key_group import Cell, Handler, KeyGroup, Tell, keep_quiet
-from orchestrator.engines.news import compacted, is_long
+from orchestrator.engines.news import News
 from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
 from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of
@@ -126,14 +126,13 @@ class InProcessEngine:
         self._given_profile = profile is not None
         self._last: Stamped | None = None
         self._branches: dict[str, _Branch] = {}
-        self._news: list[Stamped] = []
-        self._news_kept = 0
         self._due: list[tuple[int, int, Cell]] = []
         self._armed = 0
         self._next_due_us = NEVER
         chosen = folds(only)
         self._invariants = invariants_of(chosen)
-        self._news_types = {kind for fold in chosen for kind in fold.news}
+        self._folds = chosen
+        self._news = News(chosen)
         for fold in chosen:
             branch = self._branches.get(fold.route.name)
             if branch is None:
@@ -190,8 +189,8 @@ class InProcessEngine:
         kind = type(body)
         if kind is RunMeta and not self._given_profile:
             self._take_profile(event)
-        if kind in self._news_types:
-            self._tell(event)
+        if routes := self._news.add(event):
+            self._tell(routes)
         if kind not in self._listeners:
             return
         case_of, listeners = self._listeners[kind]
@@ -210,7 +209,7 @@ class InProcessEngine:
         group = branch.groups.get(key)
         if group is None:
             own = self._folds_of(branch, key)
-            group = KeyGroup(own, key, self.profile, self._news, self._violated, arm=self._arm)
+            group = KeyGroup(own, key, self.profile, self._news.of(branch.name), self._violated, arm=self._arm)
             branch.groups[key] = group
             group.hear()
             assert self._last is not None
@@ -230,19 +229,17 @@ class InProcessEngine:
             heappop(due)[2].pass_time(now_us)
         self._next_due_us = due[0][0] if due else NEVER
 
-    def _tell(self, event: Stamped) -> None:
-        """Let every key know what concerns all of them."""
-        self._news.append(event)
-        for branch in self._branches.values():
-            for group in branch.groups.values():
+    def _tell(self, routes: Sequence[str]) -> None:
+        """Let every key of some routes know what concerns all of them."""
+        for route in routes:
+            for group in self._branches[route].groups.values():
                 group.hear()
-        if is_long(self._news, self._news_kept):
+        if self._news.is_long:
             self._compact()
 
     def _compact(self) -> None:
         """Keep of the news what keys that are yet to come need."""
-        self._news[:] = compacted(self._news)
-        self._news_kept = len(self._news)
+        self._news.compact()
         for branch in self._branches.values():
             for group in branch.groups.values():
                 group.has_heard_all()
@@ -263,7 +260,8 @@ class InProcessEngine:
             for branch in self._branches.values()
             for key, group in branch.groups.items()
         ]
-        known = (self.profile, self.events, last, self._news, self._news_kept, self._first, self._first_unknown)
+        news = self._news
+        known = (self.profile, self.events, last, news.all, news.kept, self._first, self._first_unknown)
         return msgspec.msgpack.encode(SavedEngine(self.version, *known, groups))
 
     def load(self, saved: bytes) -> None:
@@ -275,7 +273,7 @@ class InProcessEngine:
         known = _SAVED.decode(saved)
         self.profile, self.events, self._last = known.profile, known.events, known.last
         self._given_profile = True
-        self._news, self._news_kept = known.news, known.news_kept
+        self._news = News(self._folds, known.news, known.news_kept)
         self._first, self._first_unknown = known.first, known.first_unknown
         for each in known.groups:
             branch = self._branches[each.route]
@@ -283,7 +281,7 @@ class InProcessEngine:
                 self._folds_of(branch, each.key),
                 each.key,
                 self.profile,
-                self._news,
+                self._news.of(branch.name),
                 self._violated,
                 _GROUP.decode(each.group),
                 self._arm,

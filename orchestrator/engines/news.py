@@ -1,4 +1,4 @@
-"""The news of a run: events that concern every key, kept for keys that are yet to come.
+"""The news of a run: events that concern every key of a route, kept for keys that are yet to come.
 
 A run of days has tens of thousands, of which a new key needs only what still holds. So old news is compacted as a
 compacted topic is: of what is about one subject the last stays, and nothing at all if that says that it is over.
@@ -6,7 +6,7 @@ compacted topic is: of what is about one subject the last stays, and nothing at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from actors.trace.events import (
@@ -36,6 +36,8 @@ from actors.trace.events import (
     Stamped,
     TraceEvent,
 )
+from orchestrator.invariants.folds.fold import Route
+from orchestrator.invariants.registry import AnyFold
 
 RECENT = 1024
 """News of which all are kept: what is younger may have to do with what a new key comes to."""
@@ -104,6 +106,58 @@ def compacted(news: Sequence[Stamped]) -> list[Stamped]:
     return [*last.values(), *recent]
 
 
-def is_long(news: Sequence[Stamped], kept: int) -> bool:
-    """Whether there is enough to compact. ``kept``: as much was left when that was done last."""
-    return len(news) > kept + 2 * RECENT
+class News:
+    """What some folds want to hear whatever their key. ``all``: of the run so far, as far as it is not compacted;
+    ``kept``: how much was left when that was done last."""
+
+    def __init__(self, folds: Iterable[AnyFold], known: Sequence[Stamped] = (), kept: int = 0) -> None:
+        """``known``, ``kept``: where another one for the same folds had come to."""
+        types: dict[str, set[type[TraceEvent]]] = {}
+        routes: dict[str, Route] = {}
+        for fold in folds:
+            routes[fold.route.name] = fold.route
+            types.setdefault(fold.route.name, set()).update(fold.news)
+        self.all = list(known)
+        self.kept = kept
+        self._heard: dict[str, list[Stamped]] = {name: [] for name in routes}
+        self._hearing = {
+            kind: [route for name, route in routes.items() if kind in types[name]]
+            for kind in set().union(*types.values())
+        }
+        self._share_out(self.all)
+
+    def of(self, route: str) -> Sequence[Stamped]:
+        """What the keys of a route have to hear: a list that grows, and is compacted in place."""
+        return self._heard[route]
+
+    def add(self, event: Stamped) -> Sequence[str]:
+        """Take the next event of the trace. Names of the routes whose keys have to hear of it."""
+        if type(event.body) not in self._hearing:
+            return ()
+        routes = self._share_out((event,))
+        if routes:
+            self.all.append(event)
+        return routes
+
+    def _share_out(self, news: Iterable[Stamped]) -> list[str]:
+        routes: dict[str, None] = {}
+        for event in news:
+            for route in self._hearing[type(event.body)]:
+                if route.hears(event):
+                    routes[route.name] = None
+                    self._heard[route.name].append(event)
+        return list(routes)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is enough to compact."""
+        return len(self.all) > self.kept + 2 * RECENT
+
+    def compact(self) -> None:
+        """Keep what keys that are yet to come need. Those that are there must have heard all, and hear only what comes
+        after it (``KeyGroup.has_heard_all``)."""
+        self.all = compacted(self.all)
+        self.kept = len(self.all)
+        for heard in self._heard.values():
+            heard.clear()
+        self._share_out(self.all)

@@ -15,14 +15,15 @@ import msgspec
 from actors.trace.events import DRIVER, NodeUp, RunEnd, RunMeta, Stamped
 from orchestrator.engines.frontier import NOTHING_MORE, Arrival, Frontier
 from orchestrator.engines.key_group import KeyGroup
-from orchestrator.engines.news import compacted, is_long
-from orchestrator.engines.routing import branches, listening, news_types
+from orchestrator.engines.news import News
+from orchestrator.engines.routing import branches, listening
 from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.engines.shares import Shares
 from orchestrator.invariants.folds.conclusion import KeyResult, count
 from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
 from orchestrator.invariants.folds.routes import TRACE
 from orchestrator.invariants.hygiene.trace import TraceIsWhole, unseen
+from orchestrator.invariants.registry import folds
 from orchestrator.version import __version__
 
 X4 = TraceIsWhole.id
@@ -82,7 +83,8 @@ class Shard:
         self._number = number
         self._shares = Shares(shards)
         self._branches = branches(only)
-        self._news_types = news_types(only)
+        self._folds = folds(only)
+        self._news = News(self._folds)
         self._known = SavedShard(version_of_state(shards, only), Frontier(patience_us))
         self._listening = listening(only)
         self._owned: dict[tuple[str, str], bool] = {}
@@ -96,6 +98,7 @@ class Shard:
         if written_by != self.written_by:
             raise OtherLayout(f"written by {written_by}; this is {self.written_by}")
         self._known = _SHARD.decode(saved)
+        self._news = News(self._folds, self._known.news, self._known.news_kept)
         self._kept = {(each.route, each.key): each for each in self._known.kept}
         self._groups.clear()
 
@@ -105,6 +108,7 @@ class Shard:
             self._kept[route, key] = Kept(route, key, group.due_us, msgspec.msgpack.encode(group.saved()))
         self._groups.clear()
         self._known.kept = list(self._kept.values())
+        self._known.news, self._known.news_kept = self._news.all, self._news.kept
         return msgspec.msgpack.encode(self._known)
 
     @property
@@ -172,18 +176,16 @@ class Shard:
                 self._group(route, key)
         for group in self._groups.values():
             group.pass_time(now_us)
-        if is_long(self._known.news, self._known.news_kept):
+        if self._news.is_long:
             self._compact()
 
     def _compact(self) -> None:
         """Keep of the news what keys that are yet to come need; those that are there hear all of it first."""
-        known = self._known
         for route, key in self._kept:
             self._group(route, key)
         for group in self._groups.values():
             group.hear()
-        known.news[:] = compacted(known.news)
-        known.news_kept = len(known.news)
+        self._news.compact()
         for group in self._groups.values():
             group.has_heard_all()
 
@@ -195,10 +197,9 @@ class Shard:
             return
         known.pending = [each for each in known.pending if each.wall >= below_us]
         released = [each for each, before in zip(released, [None, *released], strict=False) if not _same(each, before)]
-        told = len(known.news)
-        known.news += [each for each in released if type(each.body) in self._news_types]
-        if len(known.news) > told:
-            for route, key in self._kept:
+        hearing = {route for each in released for route in self._news.add(each)}
+        for route, key in self._kept:
+            if route in hearing:
                 self._group(route, key)
         for each in released:
             self._step(each)
@@ -231,7 +232,7 @@ class Shard:
             saved = None if kept is None else _GROUP.decode(kept.group)
             known = self._known
             chosen = self._branches[route].folds
-            group = KeyGroup(chosen, key, known.profile, known.news, self._tell, saved)
+            group = KeyGroup(chosen, key, known.profile, self._news.of(route), self._tell, saved)
             self._groups[route, key] = group
         return group
 

@@ -232,13 +232,18 @@ def _any_key(_: Kind) -> Collection[str] | None:
     return None
 
 
+def _all_news(_: Stamped) -> bool:
+    return True
+
+
 class Route(msgspec.Struct, frozen=True):
     """A way of cutting the trace by key. Folds that share a route share a shuffle in Spark.
 
     ``keys``: event -> keys, each once; a pure function. ``reads``: types of the events whose body the folds look at
     (None: all); of the others they need the envelope alone, and a shuffle may leave the body behind. ``about``: what a
     key is. ``keys_of_kind``: what ``keys`` may give for any event of a kind, which a shuffle can tell without reading
-    its body; None: any key.
+    its body; None: any key. ``hears``: whether news concerns all keys of the route; it may be frequent news of single
+    keys, as changes of partitions are.
     """
 
     name: str
@@ -246,6 +251,7 @@ class Route(msgspec.Struct, frozen=True):
     reads: tuple[type[TraceEvent], ...] | None = None
     about: str = ""
     keys_of_kind: Callable[[Kind], Collection[str] | None] = _any_key
+    hears: Callable[[Stamped], bool] = _all_news
 
 
 class Invariant:

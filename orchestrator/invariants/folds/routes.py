@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from actors.broker.coordinator_common.partitions import UNTIERED_TOPICS
 from actors.node.spec import METADATA_PARTITION, node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     AdminInvoke,
@@ -226,10 +227,22 @@ def _broker_keys_of(kind: Kind) -> Sequence[str] | None:
     return None if kind.type is BrokerReg else (kind.node,)
 
 
+def _concerns_all_partitions(news: Stamped) -> bool:
+    """Whether the folds of any partition hear of it: of a partition's changes, only if it is one of the brokers' own
+    topics, which hold transactions and copies of all others. Else each change of N partitions would go to N keys."""
+    body = news.body
+    return type(body) is not PartChange or split_topic_partition(body.tp)[0] in UNTIERED_TOPICS
+
+
 PARTITION = Route(
-    "partition", _partition_keys, about="topic partition, except the metadata log", keys_of_kind=_partition_keys_of
+    "partition",
+    _partition_keys,
+    about="topic partition, except the metadata log",
+    keys_of_kind=_partition_keys_of,
+    hears=_concerns_all_partitions,
 )
-"""By topic partition, except the metadata log."""
+"""By topic partition, except the metadata log. Of other partitions' changes, those of the brokers' own topics are news
+there; its own ones are events of the key."""
 
 METADATA_LOG = Route(
     "metadata-log",

@@ -18,4 +18,4 @@ OFFSETS_LOSSES = {
 
 def offsets_losses(profile: Profile) -> PartitionLosses:
     """Those of all offsets partitions."""
-    return PartitionLosses(profile, OFFSETS_TOPIC)
+    return PartitionLosses(profile, (OFFSETS_TOPIC,))

@@ -119,7 +119,7 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
     def initial(self, key: str, profile: Profile) -> Unstable:
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
         mended = profile.feature(KAFKA_7408) not in ("", "off")
-        losses = PartitionLosses(profile, key)
+        losses = PartitionLosses(profile, (key,))
         return Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, losses=losses, mended=mended)
 
     def hear(self, state: Unstable, event: Stamped) -> Emissions:

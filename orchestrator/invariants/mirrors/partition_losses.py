@@ -34,12 +34,12 @@ class DiskLoss(msgspec.Struct):
 
 
 class PartitionLosses(msgspec.Struct):
-    """prefix: how the partitions are called that count. unclean: partition -> last leader epoch that began uncleanly;
-    lost: partition -> what disks lost last, in the order of the trace; isr: partition -> as the newest controller has
-    it. profile: says how much disks may lose."""
+    """prefixes: how the names of the partitions begin that count. unclean: partition -> last leader epoch that began
+    uncleanly; lost: partition -> what disks lost last, in the order of the trace; isr: partition -> as the newest
+    controller has it. profile: says how much disks may lose."""
 
     profile: Profile = Profile()
-    prefix: str = ""
+    prefixes: tuple[str, ...] = ("",)
     unclean: dict[str, int] = {}
     lost: dict[str, list[DiskLoss]] = {}
     isr: dict[str, list[str]] = {}
@@ -49,10 +49,10 @@ class PartitionLosses(msgspec.Struct):
         """Take a ``part.change`` or a ``node.down``, of whatever partition. Whose committed end may be gone by that."""
         body = event.body
         if type(body) is PartChange:
-            return self._change(event, body) if body.tp.startswith(self.prefix) else []
+            return self._change(event, body) if body.tp.startswith(self.prefixes) else []
         gone = []
         for tp, offset in body.lost.items() if type(body) is NodeDown else ():
-            if tp.startswith(self.prefix):
+            if tp.startswith(self.prefixes):
                 alone, known = self.isr.get(tp) == [event.node], self.lost.setdefault(tp, [])
                 known.append(DiskLoss(event.node, offset, self.count(tp), alone))
                 del known[:-CHANGES_REMEMBERED]

@@ -87,11 +87,11 @@ class RetentionInvariant(WindowInvariant[R]):
     """A broker deletes by itself: it needs no window, only time. One that a fault stopped begins anew."""
 
     route = PARTITION
-    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, TierSegment)
+    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, PartChange, TierSegment)
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartChange, PartRemove)
+        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartRemove)
 
     def hear(self, state: R, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -106,19 +106,12 @@ class RetentionInvariant(WindowInvariant[R]):
         elif kind is ConfigChange:
             if changes_limits(state.profile, state.key, body):
                 state.give_up()
-        elif kind is PartChange:
-            if body.cause == "unclean" and self.takes_copies(state, body):
-                state.give_up()
         elif kind is PartRemove:
             if body.tp == state.key:
                 state.give_up()
         else:
             self.restarts(state, event, body)
         return NOTHING
-
-    def takes_copies(self, state: R, body: PartChange) -> bool:
-        """Whether an unclean election may give a log other copies than it has made."""
-        return False
 
     def restarts(self, state: R, event: Stamped, body: NodeUp | NodeDown) -> None:
         """A broker ends, or comes back; with an empty disk, if that was wiped."""

@@ -16,6 +16,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartAssume,
+    PartChange,
     Stamped,
     TierSegment,
 )
@@ -31,8 +32,8 @@ LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
 
 class Kept(RetainedLogs):
     """Of a tiered partition. known: broker -> the copies that its process knows. leader: who leads it, "" nobody is
-    known to. looks: it has looked where the log begins, so that it knows all copies. losses: of all partitions;
-    deleting: the copy that it deletes now, "" none."""
+    known to. looks: it has looked where the log begins, so that it knows all copies. losses: of this partition, and of
+    the metadata topic; deleting: the copy that it deletes now, "" none."""
 
     known: dict[str, KnownCopies] = {}
     leader: str = ""
@@ -73,16 +74,28 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
 
     def initial(self, key: str, profile: Profile) -> Kept:
         beta_us = beta(profile, self.id)
-        losses = PartitionLosses(profile)
+        losses = PartitionLosses(profile, (key, f"{REMOTE_LOG_METADATA_TOPIC}-"))
         return Kept(key, beta_us=beta_us, since_us=0, profile=profile, wrong=is_recreated(key), losses=losses)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, PartChange)
+
     def hear(self, state: Kept, event: Stamped) -> Emissions:
+        if type(event.body) is PartChange:
+            self._changed(state, event)
+            return NOTHING
+        if type(event.body) is NodeDown:
+            self._changed(state, event)
+        return super().hear(state, event)
+
+    @staticmethod
+    def _changed(state: Kept, event: Stamped) -> None:
         lost = state.losses.take(event)
         if any(each.tp == state.key or each.tp.startswith(REMOTE_LOG_METADATA_TOPIC) for each in lost):
             state.give_up()
-        return super().hear(state, event)
 
     def restarts(self, state: Kept, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
@@ -94,6 +107,9 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     def step(self, state: Kept, event: Stamped) -> Emissions:
         body: Any = event.body
         kind, log = type(body), state.log(event.node)
+        if kind is PartChange:
+            self._changed(state, event)
+            return NOTHING
         state.follow(event, -1)
         if kind is LogAppend:
             return NOTHING

@@ -105,7 +105,7 @@ class AllOrNothing(KeyedInvariant[Whole]):
         return (LogTrunc, NodeDown, PartChange, PartRemove)
 
     def initial(self, key: str, profile: Profile) -> Whole:
-        return Whole(key, losses=PartitionLosses(profile, f"{TRANSACTION_STATE_TOPIC}-"))
+        return Whole(key, losses=PartitionLosses(profile, (f"{TRANSACTION_STATE_TOPIC}-",)))
 
     def hear(self, state: Whole, event: Stamped) -> Emissions:
         body: Any = event.body

@@ -59,5 +59,5 @@ def test_an_unclean_election_takes_it() -> None:
     trace = TraceBuilder()
     trace.change(1, 1, isr=(1,), cause="unclean")
     trace.change(1, 1, isr=(1,), cause="unclean", tp="other-0")
-    found = taken(PartitionLosses(Profile(), TP), trace.events)
+    found = taken(PartitionLosses(Profile(), (TP,)), trace.events)
     assert [[(each.tp, each.rule) for each in one] for one in found] == [[(TP, "unclean-election")], []]
