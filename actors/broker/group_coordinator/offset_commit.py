@@ -51,12 +51,12 @@ def offset_commit(turn: Turn, connection: str, request: OffsetCommitRequest) -> 
         return
     shard, error = turn.groups.find(turn, request.group_id)
     if shard is None:
-        _fail(commits, error)
+        fail(commits, error)
         answer(turn, connection, request, response)
         return
     error = _validate(turn, shard, request)
     if error:
-        _fail(commits, error)
+        fail(commits, error)
         for commit in commits:
             _record(turn, shard, request, commit)
         answer(turn, connection, request, response)
@@ -65,7 +65,8 @@ def offset_commit(turn: Turn, connection: str, request: OffsetCommitRequest) -> 
     writes.answer_when_committed(turn, shard, connection, request, response)
 
 
-def _fail(commits: list[Commit], error: KafkaError) -> None:
+def fail(commits: list[Commit], error: KafkaError) -> None:
+    """Refuse all of them."""
     for commit in commits:
         commit.answer.error_code = error
 
@@ -170,7 +171,7 @@ def _commit(turn: Turn, shard: Shard, request: OffsetCommitRequest, commits: lis
         result = writes.append(turn, shard, written)
         base_offset = result.base_offset
         if result.error:
-            _fail(accepted, coordinator_error(result.error))
+            fail(accepted, coordinator_error(result.error))
     for commit in commits:
         log_offset = -1
         if base_offset >= 0 and not commit.answer.error_code:

@@ -8,7 +8,7 @@ from actors.broker.coordinator_common.writes import answer, coordinator_error
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import DEAD, EMPTY
-from actors.broker.group_coordinator.offset_commit import Commit, simple_group
+from actors.broker.group_coordinator.offset_commit import Commit, fail, simple_group
 from actors.broker.group_coordinator.offset_metadata import OffsetAndMetadata, OffsetChange
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.transaction_verification import DelayedVerification, Operation
@@ -107,13 +107,8 @@ def _refuse(turn: Turn, connection: str, request: TxnOffsetCommitRequest, error:
     if error == KafkaError.COORDINATOR_LOAD_IN_PROGRESS and request.header.api_version < LOADING_TOLD_FROM:
         # Producers of then do not know that error (KAFKA-7296).
         error = KafkaError.COORDINATOR_NOT_AVAILABLE
-    _fail(commits, error)
+    fail(commits, error)
     answer(turn, connection, request, response)
-
-
-def _fail(commits: list[Commit], error: KafkaError) -> None:
-    for commit in commits:
-        commit.answer.error_code = error
 
 
 # ---- storing -----------------------------------------------------------------------------------------------
@@ -127,7 +122,7 @@ def _commit(turn: Turn, connection: str, request: TxnOffsetCommitRequest, guard:
     response, commits = _parse(turn, request)
     error = _validate(turn, shard, request)
     if error:
-        _fail(commits, error)
+        fail(commits, error)
         for commit in commits:
             _record(turn, shard, request, commit)
         answer(turn, connection, request, response)
@@ -182,7 +177,7 @@ def _store(turn: Turn, shard: Shard, request: TxnOffsetCommitRequest, commits: l
         result = partition.append_transactional(turn, batch, guard if verified else None)
         base_offset = result.base_offset
         if result.error:
-            _fail(accepted, coordinator_error(result.error))
+            fail(accepted, coordinator_error(result.error))
     for index, commit in enumerate(accepted if base_offset >= 0 else []):
         at = base_offset + index
         if "offsets-at-once" in turn.step.defects:
