@@ -109,7 +109,7 @@ class ListOffsetsCall(msgspec.Struct):
             if status.topic not in topics:
                 topics[status.topic] = ListOffsetsResponse.ListOffsetsTopicResponse(name=status.topic)
                 response.topics.append(topics[status.topic])
-            topics[status.topic].partitions.append(self._data(status.index, status.found))
+            topics[status.topic].partitions.append(self._data(turn, status))
         check_fields(response, self.version)
         turn.step.record(
             RpcReply(
@@ -126,10 +126,16 @@ class ListOffsetsCall(msgspec.Struct):
         )
         turn.step.reply(self.connection, response)
 
-    def _data(self, index: int, found: Found) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
-        data = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=index, error_code=int(found.error))
+    def _data(self, turn: Turn, status: PartitionStatus) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
+        found = status.found
+        data = ListOffsetsResponse.ListOffsetsPartitionResponse(
+            partition_index=status.index, error_code=int(found.error)
+        )
         if not found.error:
             data.timestamp, data.offset = found.timestamp, found.offset
             if self.version >= LEADER_EPOCH_SINCE:
                 data.leader_epoch = found.leader_epoch
+            hosted = turn.replicas.partitions.get(status.tp)
+            if self.replica_id >= 0 and hosted is not None and 0 < found.offset == hosted.log.start_offset:
+                data.prefix_hash = hosted.log.ph_below(found.offset)
         return data

@@ -17,7 +17,6 @@ from actors.broker.list_offsets_answer import TIMEOUT_SINCE
 from actors.broker.partition import Partition
 from actors.broker.tier_state_machine import TierStateMachine
 from actors.broker.turn import Turn
-from actors.log.batch import UNKNOWN_PREFIX_HASH
 from actors.log.segments import LogBase
 from actors.node.component import Component
 from actors.node.errors import KafkaError
@@ -340,7 +339,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         if state.out_of_range == LATEST:
             cut(turn, partition, data.offset, "out-of-range", (-1, data.offset))
         elif data.offset > end:
-            base = LogBase(data.offset, UNKNOWN_PREFIX_HASH)
+            base = LogBase(data.offset, data.prefix_hash)
             log.truncate_fully_and_start_at(turn.step, turn.files, base, partition.leader_epoch, "out-of-range")
         state.out_of_range = 0
         state.answered, state.delay_ms = True, 0

@@ -610,7 +610,7 @@ class Environment:
         return self.scene.told()
 
     def verb_listed(self, command: Command) -> str:
-        """listed offset=5 [epoch=2]: the leader answers the broker's own ListOffsets."""
+        """listed offset=5 [epoch=2] [ph=77]: the leader answers the broker's own ListOffsets; ``ph``: prefix hash."""
         call = self._held(Api.ListOffsets, command)
         request: Any = call.request
         response = ListOffsetsResponse()
@@ -619,6 +619,7 @@ class Environment:
         told = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=0, offset=command.number("offset"))
         if "epoch" in command.arguments:
             told.leader_epoch = command.number("epoch")
+        told.prefix_hash = command.number("ph", -1)
         topic.partitions.append(told)
         self.scene.answer(call, response)
         return self.scene.told()

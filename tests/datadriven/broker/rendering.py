@@ -69,7 +69,8 @@ def describe_event(event: TraceEvent) -> str | None:
         case LogRoll():
             return f"* {event.tp} new segment at {event.base}"
         case LogStart() if event.tp != "__cluster_metadata-0":
-            return f"* {event.tp} starts at {event.new} ({event.reason})"
+            behind = " behind the leader's prefix" if event.reason == "out-of-range" and event.ph is not None else ""
+            return f"* {event.tp} starts at {event.new} ({event.reason}){behind}"
         case LogLocalStart():
             return f"* {event.tp} local log starts at {event.new} ({event.reason}), log at {event.log_start}"
         case LogHw() if event.tp != "__cluster_metadata-0":
@@ -212,7 +213,8 @@ def describe_batches(batches: list[RecordBatch]) -> str:
 def _listed(data: ListOffsetsResponse.ListOffsetsPartitionResponse) -> str:
     if data.error_code:
         return f"{data.partition_index}: {error_name(data.error_code)}"
-    return f"{data.partition_index}: offset {data.offset} timestamp {data.timestamp} epoch {data.leader_epoch}"
+    told = f"{data.partition_index}: offset {data.offset} timestamp {data.timestamp} epoch {data.leader_epoch}"
+    return told if data.prefix_hash < 0 else f"{told} with its prefix hash"
 
 
 def _epoch_end(data: OffsetForLeaderEpochResponse.EpochEndOffset) -> str:
