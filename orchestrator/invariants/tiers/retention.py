@@ -33,14 +33,14 @@ LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
 class Kept(RetainedLogs):
     """Of a tiered partition. known: broker -> the copies that its process knows. leader: who leads it, "" nobody is
     known to. looks: it has looked where the log begins, so that it knows all copies. losses: of this partition, and of
-    the metadata topic; deleting: the copy that it deletes now, "" none."""
+    the metadata topic; deleting: the copies that it deletes now, one that has expired and one that failed at most."""
 
     known: dict[str, KnownCopies] = {}
     leader: str = ""
     leader_epoch: int = -1
     looks: bool = False
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
-    deleting: str = ""
+    deleting: list[str] = []
 
 
 class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
@@ -132,7 +132,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
 
     @staticmethod
     def _leads(state: Kept, leader: str) -> None:
-        state.leader, state.looks, state.deleting = leader, False, ""
+        state.leader, state.looks, state.deleting = leader, False, []
         state.due.clear()
 
     def _tiered(self, state: Kept, event: Stamped, body: TierSegment) -> None:
@@ -144,10 +144,10 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
             return
         if body.phase == "deleting":
             self.kept(state, f"{COPY}{body.segment}")
-            state.deleting = body.segment
+            state.deleting = [*state.deleting, body.segment]
             state.due.clear()  # what is next waits for the end of it
         elif body.phase in ("deleted", "delete-failed"):
-            state.deleting = ""
+            state.deleting = [each for each in state.deleting if each != body.segment]
 
     def _look(self, state: Kept, event: Stamped) -> Emissions:
         """What the leader has to delete."""

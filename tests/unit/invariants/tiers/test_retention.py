@@ -110,6 +110,20 @@ def test_a_copy_below_the_log_start() -> None:
         assert trace.result("R13").violated == violated
 
 
+def test_a_copy_that_failed_is_deleted_meanwhile() -> None:
+    """Shows that the deletion of an expired copy still goes on when that of a copy which failed is over."""
+    trace = Copies()
+    trace.tier("deleting", "x", 0)
+    trace.begins(2, "delete-records")
+    trace.tier("deleting", "failed", 4)
+    trace.tier("deleted", "failed", 4)
+    trace.waits(1.1)
+    assert trace.result("R13").violated == 0
+    trace.tier("deleted", "x", 0)
+    trace.waits(1.1)
+    assert trace.result("R13").violated == 1
+
+
 @pytest.mark.parametrize("hindrance", ["pause", "unclean", "lost", "metadata", "clock", "leader", "down", "unready"])
 def test_what_may_stay(hindrance: str) -> None:
     """Shows that nothing is judged after a loss, or of a leader that is stopped or gone, or knows no copies yet."""
