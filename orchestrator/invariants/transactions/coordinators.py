@@ -115,10 +115,12 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         assert type(body) is TxnLoad
         if body.tp != state.key or not body.loaded:
             return NOTHING
-        for transactional_id, found in body.transactions.items():
-            if wrong := self._loaded(state, event, (body.end, body.coordinator_epoch), transactional_id, found):
-                return wrong
-        return NOTHING
+        log = (body.end, body.coordinator_epoch)
+        return [
+            wrong
+            for transactional_id, found in body.transactions.items()
+            for wrong in self._loaded(state, event, log, transactional_id, found)
+        ]
 
     def _asked(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
         """Only the producer of a transaction adds to it, or ends it."""

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from actors.node.spec import node_name
-from actors.trace.events import ClockSet, CtlPhase, NodeDown, PartAssume
-from actors.trace.transaction_events import TransactionStateName
+from actors.trace.events import ClockSet, CtlPhase, NodeDown, PartAssume, TxnLoad
+from actors.trace.transaction_events import TransactionStateName, TxnLoaded
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import OTHER_TP, PRODUCER, STATE, TransactionTrace
+from tests.unit.invariants.transactions.stage import APP, OTHER_TP, PRODUCER, STATE, TransactionTrace
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 
@@ -104,6 +104,18 @@ def test_a_decision_that_was_committed_after_it_was_taken_back() -> None:
     trace.decides(True)
     trace.loads("PrepareAbort", 4, 3)
     assert trace.result("T11").status == "violated"
+
+
+def test_a_load_of_several_ids() -> None:
+    """Shows that each id in a load is judged, and remembered, whatever is wrong with another one."""
+    trace = TransactionTrace()
+    trace.begins()
+    other = TxnLoaded("Ongoing", 8, 5, [TP], 2, 1000, 0)
+    gone_back = TxnLoaded("Ongoing", PRODUCER, 2, [TP], 2, 1000, 0)
+    trace.emit("broker-2", TxnLoad(STATE, 1, True, 3, {APP: gone_back, "app-2": other}))
+    assert trace.result("T11").violated == 1
+    trace.emit("broker-3", TxnLoad(STATE, 2, True, 4, {"app-2": TxnLoaded("CompleteCommit", 8, 6, [], 2, 1000, 0)}))
+    assert trace.result("T11").violated == 2
 
 
 def test_who_read_the_log_too_early() -> None:
