@@ -14,6 +14,7 @@ from actors.trace.events import (
     LogTrunc,
     NodeDown,
     NodeUp,
+    PartAssume,
     PartChange,
     Stamped,
     TierSegment,
@@ -28,12 +29,35 @@ TASK = "remote.log.manager.task.interval.ms"
 
 
 class Retained(RetainedLogs):
-    """copied: broker -> where the copies end (exclusive) that its process knows. task_us: how long a broker may take to
-    see how far a tiered log is copied."""
+    """copied: broker -> where the copies end (exclusive) that its process knows. leads: broker -> leader epoch in which
+    it leads; looked: where it began to copy in it, and has come to since: of what others have copied it takes no notice
+    any more (``RLMCopyTask.maybeUpdateCopiedOffset``). task_us: how long a broker may take to see how far a tiered log
+    is copied."""
 
     copied: dict[str, int] = {}
+    leads: dict[str, int] = {}
+    looked: dict[str, int] = {}
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     task_us: int = 0
+
+    def assume(self, node: str, body: PartAssume) -> None:
+        """A broker takes up a role: a leader looks how far the log is copied, once in its leader epoch."""
+        epoch = body.leader_epoch if body.role == "leader" else -1
+        if self.leads.get(node, -1) != epoch:
+            self.looked.pop(node, None)
+        self.leads[node] = epoch
+
+    def tiered(self, node: str, body: TierSegment) -> None:
+        """A broker copied a segment, or consumed what became of a copy."""
+        if body.phase == "known" and body.state == FINISHED:
+            self.copied[node] = max(body.end + 1, self.copied.get(node, 0))
+        elif body.phase == "copied" and node in self.looked:
+            self.looked[node] = max(body.end + 1, self.looked[node])
+
+    def copied_at(self, node: str) -> int:
+        """Up to where (exclusive) a broker goes by copies."""
+        copied = self.looked if self.leads.get(node, -1) >= 0 else self.copied
+        return copied.get(node, 0)
 
 
 class RetentionIsCarriedOut(RetentionInvariant[Retained]):
@@ -71,7 +95,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     def restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
         self._void(state, event.node)
-        state.copied.pop(event.node, None)
+        for known in (state.copied, state.leads, state.looked):
+            known.pop(event.node, None)
         if isinstance(body, NodeDown) and state.key in body.lost:
             state.log(event.node).cut(body.lost[state.key])
             if state.limits_at(event.node).tiered:
@@ -96,9 +121,14 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         if kind is LogTrunc:
             self._void(state, event.node)
         elif kind is TierSegment:
-            if body.phase == "known" and body.state == FINISHED:
-                state.copied[event.node] = max(body.end + 1, state.copied.get(event.node, 0))
+            state.tiered(event.node, body)
+        elif kind is PartAssume:
+            state.assume(event.node, body)
+            if state.limits_at(event.node).tiered:
+                self._void(state, event.node)  # it goes by other copies from now on
         elif kind is LogStart or kind is LogLocalStart:
+            if kind is LogStart and body.reason == "remote":
+                state.looked[event.node] = state.copied.get(event.node, 0)
             self._begins(state, event, body)
         return self._look(state, event)
 
@@ -120,7 +150,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             return NOTHING
         segment, end, behind = oldest
         limits = state.limits_at(node)
-        if end > log.high_watermark or (limits.tiered and end > state.copied.get(node, 0)):
+        if end > log.high_watermark or (limits.tiered and end > state.copied_at(node)):
             return NOTHING
         since_us = event.wall + (state.task_us if limits.tiered else 0)
         if 0 <= limits.own_bytes <= behind:

@@ -220,11 +220,44 @@ def test_local_retention_of_a_tiered_log(copied: bool, violated: int) -> None:
         trace.three()
         if copied:
             trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 1, {"0": 0}))
+        trace.begins(0, "remote")
         if deletes:
             trace.emit("broker-1", LogLocalStart(TP, 2, "retention-bytes", 0))
         trace.waits(1.1)
         result = trace.result("L17")
         assert (result.violated, result.tested) == (violated * (not deletes), int(copied and deletes))
+
+
+@pytest.mark.parametrize(
+    ("phase", "looks_first", "again", "violated"),
+    [
+        ("known", True, "", 0),
+        ("known", False, "", 1),
+        ("copied", True, "", 1),
+        ("known", True, "leader", 1),
+        ("known", True, "follower", 1),
+    ],
+)
+def test_a_leader_goes_by_the_copies_that_it_knew_and_makes(
+    phase: Any, looks_first: bool, again: str, violated: int
+) -> None:
+    """Shows that a leader which has looked how far the log is copied takes no notice of what others have copied, until
+    it follows, or leads in another leader epoch."""
+    trace = Segments(remote_storage_enable=True, local_retention_bytes=BATCH_BYTES, retention_bytes=1_000_000)
+    trace.three()
+    if looks_first:
+        trace.begins(0, "remote")
+    trace.emit("broker-1", TierSegment(TP, "a", phase, FINISHED, 0, 1, {"0": 0}))
+    if not looks_first:
+        trace.begins(0, "remote")
+    if again == "leader":
+        trace.lead(1, 1)
+        trace.begins(0, "remote")
+        trace.high_watermark("broker-1", 5, epoch=1)
+    elif again == "follower":
+        trace.assume(1, 1, leader=2, high_watermark=4)
+    trace.waits(1.1)
+    assert trace.result("L17").violated == violated
 
 
 def test_a_restart_and_an_unknown_past() -> None:
