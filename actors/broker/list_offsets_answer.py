@@ -137,5 +137,5 @@ class ListOffsetsCall(msgspec.Struct):
                 data.leader_epoch = found.leader_epoch
             hosted = turn.replicas.partitions.get(status.tp)
             if self.replica_id >= 0 and hosted is not None and 0 < found.offset == hosted.log.start_offset:
-                data.prefix_hash = hosted.log.ph_below(found.offset)
+                data.prefix_hash = hosted.log.known_ph_at(found.offset)
         return data

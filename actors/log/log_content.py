@@ -96,6 +96,11 @@ class LogContent(msgspec.Struct):
             return UNKNOWN_PREFIX_HASH if offset else EMPTY_PREFIX_HASH
         return self.boundary(self.boundary_at_or_below(offset)).ph
 
+    def known_ph_at(self, offset: int) -> int:
+        """Prefix hash at an offset; unknown if it is within a batch, or before what this broker has."""
+        within = offset < self.base.offset or self.boundary_at_or_below(offset) != offset
+        return UNKNOWN_PREFIX_HASH if within else self.ph_at(offset)
+
     def boundary(self, offset: int) -> LogBase:
         """What a log has that begins at this batch boundary; AssertionError elsewhere."""
         if offset == self.base.offset:
