@@ -51,8 +51,9 @@ class Undecided(WindowState):
     """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
     brokers: those that have been heard of; losses: of all partitions. home: partition of the transaction log
     that has it. known: obligation -> where its reason was known: that of a decision under the newest coordinator.
-    newest: state of the newest producer epoch. clocks: that may have said when the transaction began. mended: whoever
-    is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+    newest: state of the newest producer epoch. led: partition -> newest leader epoch in which this producer's records,
+    or markers, were appended there. clocks: that may have said when the transaction began. mended: whoever is elected
+    uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
@@ -61,6 +62,7 @@ class Undecided(WindowState):
     home: str = ""
     known: dict[str, Known] = {}
     newest: Newest | None = None
+    led: dict[str, int] = {}
     clocks: FastClocks = msgspec.field(default_factory=FastClocks)
     mended: bool = False
 
@@ -150,6 +152,9 @@ class TransactionsEnd(WindowInvariant[Undecided]):
                 self.void(state, tp)
         elif body.role == "leader":
             state.brokers.add(event.node)
+            if body.leader_epoch < state.led.get(body.tp, -1):
+                return self.arm(state)  # of a former leader that does not know yet, and will cut it off again
+            state.led[body.tp] = body.leader_epoch
             if not body.marker:
                 self._due(state, body.tp, event, body.leader_epoch)
             elif state.brokers <= state.core:

@@ -221,6 +221,17 @@ def test_a_transaction_that_nobody_ends() -> None:
     assert (trace.result("T9").status, trace.result("T9").tested) == ("vacuous", 0)
 
 
+@pytest.mark.parametrize(("led", "violated"), [(0, 0), (1, 1)])
+def test_a_former_leader_that_does_not_know_yet(led: int, violated: int) -> None:
+    """Shows that what a replaced leader appends behind the marker of its successor opens nothing: it is cut off again.
+    What the successor appends itself has to end."""
+    trace = opened()
+    trace.write("", marker="abort", broker=2, led=1)
+    trace.write("b", broker=2 if led else 1, led=led)
+    later(trace, 600)
+    assert trace.result("T9").violated == violated
+
+
 def test_a_decision_that_is_not_completed() -> None:
     """Shows that a coordinator which goes on telling partitions for ever violates T9."""
     trace = opened()
