@@ -40,12 +40,15 @@ class Retained(RetainedLogs):
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     task_us: int = 0
 
-    def assume(self, node: str, body: PartAssume) -> None:
-        """A broker takes up a role: a leader looks how far the log is copied, once in its leader epoch."""
-        epoch = body.leader_epoch if body.role == "leader" else -1
-        if self.leads.get(node, -1) != epoch:
-            self.looked.pop(node, None)
+    def assume(self, node: str, body: PartAssume) -> bool:
+        """A broker takes up a role: a leader looks how far the log is copied, once in its leader epoch. Whether the
+        broker goes by other copies from now on."""
+        epoch, before = body.leader_epoch if body.role == "leader" else -1, self.leads.get(node, -1)
         self.leads[node] = epoch
+        if epoch == before:
+            return False
+        self.looked.pop(node, None)
+        return True
 
     def tiered(self, node: str, body: TierSegment) -> None:
         """A broker copied a segment, or consumed what became of a copy."""
@@ -123,9 +126,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         elif kind is TierSegment:
             state.tiered(event.node, body)
         elif kind is PartAssume:
-            state.assume(event.node, body)
-            if state.limits_at(event.node).tiered:
-                self._void(state, event.node)  # it goes by other copies from now on
+            if state.assume(event.node, body) and state.limits_at(event.node).tiered:
+                self._void(state, event.node)
         elif kind is LogStart or kind is LogLocalStart:
             if kind is LogStart and body.reason == "remote":
                 state.looked[event.node] = state.copied.get(event.node, 0)

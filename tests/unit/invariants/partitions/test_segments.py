@@ -260,6 +260,18 @@ def test_a_leader_goes_by_the_copies_that_it_knew_and_makes(
     assert trace.result("L17").violated == violated
 
 
+def test_a_role_that_stays_gives_no_more_time() -> None:
+    """Shows that a leader which takes up the same leader epoch once more has no more time for what it has to delete."""
+    trace = Segments(remote_storage_enable=True, local_retention_bytes=BATCH_BYTES, retention_bytes=1_000_000)
+    trace.three()
+    trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 1, {"0": 0}))
+    trace.begins(0, "remote")
+    trace.waits(0.6)
+    trace.assume(1, 0, high_watermark=4)
+    trace.waits(0.5)
+    assert trace.result("L17").violated == 1
+
+
 def test_a_restart_and_an_unknown_past() -> None:
     """Shows that a broker which comes back is judged by what it still has, once it has taken up a role, and not by what
     a disk lost."""
