@@ -21,6 +21,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from chaos.scenario.durations import format_duration
 from orchestrator.run_dir import RunDir, open_run_dir, read_json, write_json, wrong
 
 SOAK_SCHEMA: Final = "krift-soak/v1"
@@ -59,9 +60,13 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def command(self) -> str:
-        """The command that does it again."""
+        """The command that does it again. Its settings say how long brokers keep records, also where ``--retention``
+        decided that; so ``--retention 0s`` adds nothing to them."""
         words = ["krift", "soak", self.word, "--runtime", self.runtime, "--seed", str(self.seed)]
-        words += ["--duration", f"{self.duration_us // 1_000_000}s"]
+        times = {"duration": self.duration_us, "calm": self.calm_us, "keep": self.keep_us}
+        for name, us in (times | {"checkpoint": self.checkpoint_us, "retention": 0}).items():
+            words += [f"--{name}", format_duration(us)]
+        words += ["--on-violation", self.on_violation]
         words += ["--variant", self.variant] if self.variant else []
         for name, values in (("--set", self.settings), ("--defect", self.defects)):
             for value in values:

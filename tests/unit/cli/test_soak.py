@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
-from orchestrator.soak.directory import Status
+from orchestrator.soak.directory import Asked, Status
 from tests.unit.cli.command import SCENARIO, krift
 
 WRONG = {
@@ -82,6 +83,22 @@ def test_logs_are_kept_for_a_while(small: Path, tmp_path: Path) -> None:
     assert kept("--retention", "20s") == (20_000, 2_000, 2_000)
     assert kept("--retention", "0s") == (604_800_000, 604_800_000, 300_000)
     assert kept("--set", "config.log.segment.bytes=5000")[0] == 604_800_000
+
+
+@pytest.mark.parametrize("retention", ["0s", "20s"])
+def test_its_command_does_it_again(small: Path, tmp_path: Path, retention: str) -> None:
+    """Shows that the command which a soak's directory names asks for the same soak, with each of its options."""
+
+    def asked(runs: Path, *words: str | Path) -> Asked:
+        ended = krift(*words, "--out", runs, "--quiet")
+        assert ended.code == 0, ended.err
+        (path,) = runs.glob("small-*/soak.json")
+        found = msgspec.json.decode(path.read_bytes(), type=Asked)
+        return msgspec.structs.replace(found, soak="", started="")
+
+    options = ("--duration", "1500ms", "--calm", "1s", "--keep", "4m", "--checkpoint", "2s", "--retention", retention)
+    first = asked(tmp_path / "first", "soak", small, *options, "--seed", "3", "--on-violation", "stop")
+    assert asked(tmp_path / "again", *shlex.split(first.command)[1:]) == first
 
 
 def test_a_finding_ends_in_exit_code_1(small: Path, tmp_path: Path) -> None:
