@@ -78,7 +78,7 @@ def record(file: Path, seeds: int, jobs: int, only: tuple[str, ...]) -> None:
 @jobs_option
 @only_option
 def compare(file: Path, seeds: int | None, reformed: bool, jobs: int, only: tuple[str, ...]) -> None:
-    """Do the recorded runs again; exit code 1 if one differs, or fewer runs exist now."""
+    """Do the recorded runs again; exit code 1 if one differs."""
     before = msgspec.json.decode(file.read_bytes(), type=Recorded).runs
     orders = [
         order

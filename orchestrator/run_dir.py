@@ -45,14 +45,14 @@ FileT = TypeVar("FileT")
 class Manifest(msgspec.Struct, kw_only=True):
     """Facts about a run that are not in its trace: ``manifest.json``.
 
-    started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" during the run, or if its
-    driver was killed. duration: seconds of the run's own time. zero_ms: the scenario's time 0, milliseconds since 1970
-    in a live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken,
-    or the step that the cluster failed; detail: the reason. doubts: reasons to doubt the run, which every later check
-    repeats. remarks: deviations from the schedule that do not change the outcome. digest: of the trace,
-    "" if there is none. drawn: draws of the seed, by place in the scenario. reproduce: the command that repeats the
-    run. repeated: digest of the trace of the last repetition (of a sim run, by ``krift replay`` or because its scenario
-    expects X8), "" without one.
+    started, ended: ISO 8601 in UTC, of the machine that drove the run; ``ended`` "" during the run, or if its driver
+    was killed. duration: seconds of the run's own time. zero_ms: the scenario's time 0, milliseconds since 1970 in a
+    live run, since its start in a sim run; -1 if it never came. status: running, completed, interrupted, broken, not
+    carried out (it ended before its trace was collected), or the step that the cluster failed; detail: the reason.
+    doubts: reasons to doubt the run, which every later check repeats. remarks: deviations from the schedule that do not
+    change the outcome. digest: of the trace, "" if there is none. drawn: draws of the seed, by place in the scenario.
+    reproduce: the command that repeats the run. repeated: digest of the trace of the last repetition (of a sim run, by
+    ``krift replay`` or because its scenario expects X8), "" without one.
     """
 
     schema: Literal["krift-manifest/v1"] = MANIFEST_SCHEMA

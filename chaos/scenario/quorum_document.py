@@ -43,7 +43,7 @@ WHEN: dict[tuple[RoleName, RoleName], str] = {
     ("unattached", "candidate"): "election timeout",
     ("prospective", "unattached"): "no majority of PreVotes, and no leader known; or a higher epoch",
     ("prospective", "prospective"): "a vote was granted",
-    ("prospective", "candidate"): "a majority of PreVotes, or a peer that knows none",
+    ("prospective", "candidate"): "a majority of PreVotes, or a peer whose version has no PreVote",
     ("prospective", "follower"): "no majority of PreVotes, and the leader is known; or a leader was found",
     ("candidate", "unattached"): _EPOCH,
     ("candidate", "prospective"): "election timeout",

@@ -111,7 +111,7 @@ def exploration_json(explored: Explored) -> str:
         "exhausted": found.exhausted,
         "transitions": found.transitions,
         "depth": found.depth,
-        "voter_steps": found.node_steps,
+        "node_steps": found.node_steps,
         "seconds": round(found.seconds, 1),
         "reached": {mark: {"states": times, "depth": depth} for mark, (times, depth) in found.reached.items()},
         "missing": explored.missing,
