@@ -128,6 +128,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "timeout-unheeded",
+        _COORDINATOR,
+        "T11",
+        "A coordinator gives each transaction the longest timeout that it allows.",
+        nemesis="transactions",
+    ),
+    Defect(
         "abort-ends-in-commit",
         _COORDINATOR,
         "T12",

@@ -565,6 +565,7 @@ PROOFS: dict[str, Proof] = {
     "timeout-from-last-partition": Proof(
         "transactions", r"the beginning of the transaction was [\d,]+ ms, and now is [\d,]+ ms"
     ),
+    "timeout-unheeded": Proof("transactions", r"with a timeout of 900,000 ms, but its producer asks for [\d,]+ ms"),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
     "transaction-before-hw": Proof(
         "transactions", r"by offset \d+ of __transaction_state-\d, but leaders had committed"

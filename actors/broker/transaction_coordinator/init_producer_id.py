@@ -107,6 +107,8 @@ def _transit(
     assert metadata.state in AT_REST, f"{metadata.transactional_id} is {metadata.state}"
     expected = request.producer_epoch if request.producer_id >= 0 else None
     timeout_ms, now_ms = request.transaction_timeout_ms, turn.step.wall_ms
+    if "timeout-unheeded" in turn.step.defects:
+        timeout_ms = turn.settings.transactions.max_timeout_ms
     if metadata.is_epoch_exhausted and expected in (None, metadata.producer_epoch):
         producer_id = turn.producer_ids.generate()
         if producer_id is None:

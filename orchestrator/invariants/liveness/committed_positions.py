@@ -31,7 +31,7 @@ from orchestrator.invariants.liveness.lost_decisions import (
     LostDecisions,
 )
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
-from orchestrator.invariants.transactions.progress import TIMEOUT
+from orchestrator.invariants.transactions.timeouts import TIMEOUT
 
 UNSTABLE = KafkaError.UNSTABLE_OFFSET_COMMIT
 

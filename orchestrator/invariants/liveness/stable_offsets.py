@@ -26,7 +26,7 @@ from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
 from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, UNCLEAN_ELECTION, PartitionLosses
 from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
-from orchestrator.invariants.transactions.progress import TIMEOUT
+from orchestrator.invariants.transactions.timeouts import TIMEOUT, Timeouts, longest_ms, timeouts_of
 
 ENDED_REMEMBERED = 1 << 12
 """Ended transactions that an unclean election may open again."""
@@ -35,14 +35,16 @@ STABLE = "stable"
 
 
 class Unstable(PartitionState):
-    """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know. epoch:
-    the newest leader epoch; high_watermark: of its leader; transactions: of its log, which ends at log_end. brokers:
-    those that have been heard of. begun: first offset of a transaction -> the leader epoch in which it was appended,
-    and how often disks had lost some of the partition by then. losses: of the partition. clocks: that may have said
-    when a transaction began. mended: whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
+    """bound_us: without the time-out of transactions; timeout_us: the longest one that their coordinators know, no
+    longer than their producers' (timeouts). epoch: the newest leader epoch; high_watermark: of its leader;
+    transactions: of its log, which ends at log_end. brokers: those that have been heard of. begun: first offset of a
+    transaction -> the leader epoch in which it was appended, and how often disks had lost some of the partition by
+    then. losses: of the partition. clocks: that may have said when a transaction began. mended: whoever is elected
+    uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
+    timeouts: Timeouts = {}
     epoch: int = -1
     high_watermark: int = 0
     transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
@@ -120,7 +122,9 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
         mended = profile.feature(KAFKA_7408) not in ("", "off")
         losses = PartitionLosses(profile, (key,))
-        return Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, losses=losses, mended=mended)
+        state = Unstable(key, beta_us=bound_us + timeout_us, bound_us=bound_us, losses=losses, mended=mended)
+        state.timeouts = timeouts_of(profile)
+        return state
 
     def hear(self, state: Unstable, event: Stamped) -> Emissions:
         body = event.body
@@ -142,7 +146,8 @@ class StableOffsetsAdvance(PartitionInvariant[Unstable]):
             return NOTHING
         if kind is TxnState:
             if body.timeout_ms > 0:
-                state.timeout_us = max(state.timeout_us, 1000 * body.timeout_ms)
+                timeout_ms = longest_ms(state.timeouts, body.transactional_id, body.timeout_ms)
+                state.timeout_us = max(state.timeout_us, 1000 * timeout_ms)
                 state.beta_us = state.bound_us + state.timeout_us
             state.brokers.add(event.node)
             return NOTHING

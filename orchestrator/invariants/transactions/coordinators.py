@@ -13,6 +13,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, UNCLEAN
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
+from orchestrator.invariants.transactions.timeouts import Timeouts, timeouts_of
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -35,11 +36,12 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Ids(State):
     """``steps``: transactional id -> the newest step that is known. ``doubtful``: ids of which an unclean election may
     have taken that. ``taken_back``: transactional id -> steps that a coordinator took back, after the newest one that
-    is known to be committed; their records stay in the log."""
+    is known to be committed; their records stay in the log. ``timeouts``: of the producers."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
     taken_back: dict[str, list[TxnTakenBack]] = {}
+    timeouts: Timeouts = {}
 
     def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
         """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
@@ -77,7 +79,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     Example: broker-1 records PrepareCommit for app-1 at offset 17 of __transaction_state-3 and crashes. Broker-2, which
     has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
-    app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5.
+    app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
+    timeout of 6 s, and its coordinator gives its transactions 15 minutes.
     """
 
     id = "T11"
@@ -96,14 +99,15 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     )
 
     def initial(self, key: str, profile: Profile) -> Ids:
-        return Ids(key)
+        return Ids(key, timeouts=timeouts_of(profile))
 
     def step(self, state: Ids, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is TxnState:
             if body.tp != state.key:
                 return NOTHING
-            return [*self._asked(state, event, body), *self._moved(state, event, body)]
+            timeout = self._timeout(state, event, body.transactional_id, body.timeout_ms)
+            return [*timeout, *self._asked(state, event, body), *self._moved(state, event, body)]
         if type(body) is PartChange:
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
@@ -119,8 +123,20 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         return [
             wrong
             for transactional_id, found in body.transactions.items()
-            for wrong in self._loaded(state, event, log, transactional_id, found)
+            for wrong in (
+                *self._timeout(state, event, transactional_id, found.timeout_ms),
+                *self._loaded(state, event, log, transactional_id, found),
+            )
         ]
+
+    def _timeout(self, state: Ids, event: Stamped, transactional_id: str, timeout_ms: int) -> Emissions:
+        """The timeout of a transaction is one that a producer of its id has."""
+        own = state.timeouts.get(transactional_id)
+        if timeout_ms < 0 or own is None or timeout_ms in own:
+            return NOTHING
+        sentence = f"{event.node} has {transactional_id} with a timeout of {timeout_ms:,} ms"
+        told = " or ".join(f"{each:,} ms" for each in dict.fromkeys(own))
+        return self.violated(state.key, f"{sentence}, but its producer asks for {told}", event)
 
     def _asked(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
         """Only the producer of a transaction adds to it, or ends it."""

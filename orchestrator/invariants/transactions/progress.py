@@ -27,8 +27,8 @@ from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN
 from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, UNCLEAN_ELECTION, PartitionLosses
 from orchestrator.invariants.transactions.decided import DECISIONS
+from orchestrator.invariants.transactions.timeouts import TIMEOUT, Timeouts, longest_ms, timeouts_of
 
-TIMEOUT = "transaction.timeout.ms"
 COMPLETE = "complete"
 """The obligation of what is decided; others have the names of partitions."""
 
@@ -48,15 +48,16 @@ class Newest(msgspec.Struct, frozen=True):
 
 
 class Undecided(WindowState):
-    """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open.
-    brokers: those that have been heard of; losses: of all partitions. home: partition of the transaction log
-    that has it. known: obligation -> where its reason was known: that of a decision under the newest coordinator.
-    newest: state of the newest producer epoch. led: partition -> newest leader epoch in which this producer's records,
-    or markers, were appended there. clocks: that may have said when the transaction began. mended: whoever is elected
-    uncleanly leaves no transaction open (``kafka-7408``)."""
+    """Of a producer id. bound_us: without its time-out. timeout_us: after which its coordinator aborts what is open, no
+    longer than its producers' (timeouts). brokers: those that have been heard of; losses: of all partitions. home:
+    partition of the transaction log that has it. known: obligation -> where its reason was known: that of a decision
+    under the newest coordinator. newest: state of the newest producer epoch. led: partition -> newest leader epoch in
+    which this producer's records, or markers, were appended there. clocks: that may have said when the transaction
+    began. mended: whoever is elected uncleanly leaves no transaction open (``kafka-7408``)."""
 
     bound_us: int = 0
     timeout_us: int = 0
+    timeouts: Timeouts = {}
     brokers: set[str] = set()
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     home: str = ""
@@ -117,6 +118,7 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         bound_us, timeout_us = beta(profile, self.id), 1000 * int(CONFIG[TIMEOUT].default)
         state = Undecided(key, beta_us=bound_us + timeout_us, bound_us=bound_us, timeout_us=timeout_us)
         state.losses.profile, state.mended = profile, profile.feature(KAFKA_7408) not in ("", "off")
+        state.timeouts = timeouts_of(profile)
         return state
 
     def hear(self, state: Undecided, event: Stamped) -> Emissions:
@@ -140,7 +142,7 @@ class TransactionsEnd(WindowInvariant[Undecided]):
         kind = type(body)
         if kind is TxnState:
             if body.timeout_ms > 0:
-                state.timeout_us = 1000 * body.timeout_ms
+                state.timeout_us = 1000 * longest_ms(state.timeouts, body.transactional_id, body.timeout_ms)
                 state.beta_us = state.bound_us + state.timeout_us
             self._moved(state, event, body.to_state, body.producer_epoch)
         elif kind is TxnLoad:

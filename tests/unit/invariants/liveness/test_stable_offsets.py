@@ -10,7 +10,7 @@ from actors.trace.events import CtlFault, CtlWindow, LogTrunc, NodeDown
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import TransactionTrace
+from tests.unit.invariants.transactions.stage import TransactionTrace, producers
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 TIMEOUT_US = 1_000_000
@@ -19,10 +19,10 @@ TIMEOUT_US = 1_000_000
 class Waiting(TransactionTrace):
     """A transaction is open at 0 of broker-1's log, and there is a plain record behind it."""
 
-    def __init__(self, *core: str, **profile: Any) -> None:
+    def __init__(self, *core: str, timeout_ms: int = 1000, **profile: Any) -> None:
         super().__init__(**profile)
         self.lead(1)
-        self.begins()
+        self.begins(timeout_ms=timeout_ms)
         self.emit("driver", _window(*(core or BROKERS)))
         self.write("a")
         self.append("broker-1", "b")
@@ -63,6 +63,14 @@ def test_a_transaction_that_does_not_end() -> None:
     assert finding.sentence.endswith(
         "on top of the transactions' timeout of 1 s: it is 0; producer id 7 has a transaction open from there on"
     )
+
+
+@pytest.mark.parametrize(("profile", "violated"), [(producers(one=1000), 1), ({}, 0)])
+def test_a_timeout_that_no_producer_has(profile: dict[str, Any], violated: int) -> None:
+    """Shows that L10 grants a transaction no more time than its producer has asked for, where the run tells that."""
+    run = Waiting(timeout_ms=900_000, **profile)
+    run.passes(1)
+    assert run.result("L10").violated == violated
 
 
 def test_a_timeout_that_was_over_before_the_window() -> None:

@@ -30,6 +30,12 @@ PRODUCER = 7
 OTHER_TP = "copies-1"
 
 
+def producers(**timeouts_ms: int) -> dict[str, Any]:
+    """A profile in which clients have the transactional id app-1, and these timeouts."""
+    config = {name: {"transactional.id": APP, "transaction.timeout.ms": each} for name, each in timeouts_ms.items()}
+    return {"transactional": list(config), "nodes": {name: {"config": each} for name, each in config.items()}}
+
+
 class TransactionTrace(TraceBuilder):
     """With the verbs of transactions. The producer's id is 7, its transactional id app-1, transaction.version 2; the
     coordinator is broker-1."""

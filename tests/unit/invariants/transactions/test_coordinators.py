@@ -12,7 +12,7 @@ from actors.trace.transaction_events import TransactionStateName, TxnLoaded
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import APP, OTHER_TP, PRODUCER, STATE, TransactionTrace
+from tests.unit.invariants.transactions.stage import APP, OTHER_TP, PRODUCER, STATE, TransactionTrace, producers
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 
@@ -52,6 +52,36 @@ def test_a_transaction_whose_end_is_put_off(how: str, changed: dict[str, int], w
     else:
         trace.loads("Ongoing", 3, 2, **changed)
     assert [each.sentence.rpartition("): ")[2] for each in trace.result("T11").violations] == ([why] if why else [])
+
+
+@pytest.mark.parametrize(
+    ("profile", "why"),
+    [
+        (producers(one=1000), ""),
+        (producers(one=2500, two=1000), ""),
+        ({}, ""),
+        (producers(one=2500), "its producer asks for 2,500 ms"),
+        (producers(one=2500, two=6000), "its producer asks for 2,500 ms or 6,000 ms"),
+    ],
+)
+@pytest.mark.parametrize("loaded", [False, True])
+def test_whose_timeout_a_transaction_has(profile: dict[str, Any], why: str, loaded: bool) -> None:
+    """Shows that a coordinator has an id with the timeout of one of its producers, of which the run tells."""
+    trace = TransactionTrace(**profile)
+    if loaded:
+        trace.loads("Ongoing", 3, 2)
+    else:
+        trace.begins()
+    told = [each.sentence for each in trace.result("T11").violations]
+    node = "broker-2" if loaded else "broker-1"
+    assert told == ([f"{node} has app-1 with a timeout of 1,000 ms, but {why}"] if why else [])
+
+
+def test_an_id_that_expires_has_no_timeout() -> None:
+    """Shows that the timeout of a removed id is not judged: its record has none."""
+    trace = TransactionTrace(**producers(one=2500))
+    trace.state("CompleteCommit", "Dead", 4, (), timeout_ms=-1)
+    assert trace.result("T11").violated == 0
 
 
 @pytest.mark.parametrize(("asked", "violated"), [((PRODUCER, 3), 0), ((-1, -1), 0), ((PRODUCER, 2), 1), ((8, 3), 1)])
@@ -228,6 +258,14 @@ def test_a_former_leader_that_does_not_know_yet(led: int, violated: int) -> None
     trace = opened()
     trace.write("", marker="abort", broker=2, led=1)
     trace.write("b", broker=2 if led else 1, led=led)
+    later(trace, 600)
+    assert trace.result("T9").violated == violated
+
+
+@pytest.mark.parametrize(("profile", "violated"), [(producers(one=1000), 1), ({}, 0)])
+def test_a_timeout_that_no_producer_has(profile: dict[str, Any], violated: int) -> None:
+    """Shows that T9 grants a transaction no more time than its producer has asked for, where the run tells that."""
+    trace = opened(profile, timeout_ms=900_000)
     later(trace, 600)
     assert trace.result("T9").violated == violated
 

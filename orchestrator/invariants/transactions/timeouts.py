@@ -1,0 +1,33 @@
+"""The timeouts of transactions, as those have them who send in transactions."""
+
+from __future__ import annotations
+
+from actors.config import CONFIG
+from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.transactions.exactly_once import TRANSACTIONAL_ID
+
+TIMEOUT = "transaction.timeout.ms"
+
+Timeouts = dict[str, list[int]]
+"""Transactional id -> transaction.timeout.ms of the clients that have it, in order."""
+
+
+def timeouts_of(profile: Profile) -> Timeouts:
+    """Those of a run's clients. An id that is not there is none of theirs."""
+    found: Timeouts = {}
+    for client in profile.transactional:
+        of_id = found.setdefault(str(profile.setting(TRANSACTIONAL_ID, client) or client), [])
+        of_id.append(timeout_of(profile, client))
+        of_id.sort()
+    return found
+
+
+def timeout_of(profile: Profile, client: str) -> int:
+    """Of a client."""
+    return int(profile.setting(TIMEOUT, client, CONFIG[TIMEOUT].default))
+
+
+def longest_ms(timeouts: Timeouts, transactional_id: str, told_ms: int) -> int:
+    """How long a transaction may be open of which a coordinator says that its timeout is ``told_ms``: no longer than
+    one of its producers may have asked for."""
+    return min(told_ms, timeouts[transactional_id][-1]) if transactional_id in timeouts else told_ms
