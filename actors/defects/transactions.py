@@ -208,6 +208,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "markers-of-no-coordinator",
+        _COORDINATOR,
+        "T4",
+        "A coordinator sends its markers without its epoch.",
+        "KAFKA-10080",
+        nemesis="transactions",
+    ),
+    Defect(
         "aborted-index-of-leaders-only",
         _LOG,
         "T6",

@@ -574,6 +574,9 @@ PROOFS: dict[str, Proof] = {
         "late-requests", r"belongs to an earlier transaction, but it ended the one that was open"
     ),
     "former-coordinators-marker-taken": Proof("former-coordinator", r"of coordinator epoch \d+ after one of \d+"),
+    "markers-of-no-coordinator": Proof(
+        "transactions", r"appended a marker .*, of coordinator epoch 0, but its coordinator had epoch [1-9]"
+    ),
     "refused-markers-given-up": Proof("moved-leaders", r"sends no marker of .* to orders-\d, although that partition"),
     "aborted-work-not-redone": Proof("copies", r"has no committed output for group copier, but later records"),
     "positions-left-out": Proof("copies", r"has two committed outputs for group copier: consumer-"),

@@ -199,6 +199,8 @@ class MarkerChannelManager(msgspec.Struct):
                 topics=topics_of(entry.partitions),
                 coordinator_epoch=entry.pending.coordinator_epoch,
             )
+            if "markers-of-no-coordinator" in turn.step.defects:
+                marker.coordinator_epoch = 0
             if version >= WITH_TRANSACTION_VERSION:
                 marker.transaction_version = entry.version
             request.markers.append(marker)

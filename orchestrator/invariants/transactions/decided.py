@@ -76,13 +76,15 @@ class Begins(msgspec.Struct):
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
     """How a transaction ends: ``producer_epoch``: of its markers. ``ends``: broker -> where its log of the partition
-    ended when that was decided. ``version``: transaction.version by which its producer goes."""
+    ended when that was decided. ``version``: transaction.version by which its producer goes. ``coordinator_epoch``: of
+    who decided so, or has read it in the log."""
 
     producer_epoch: int
     commits: bool
     version: int
     ends: dict[str, int]
     by: Witness
+    coordinator_epoch: int
 
     def is_marked(self, producer_id: int, node: str, mirror: LogMirror) -> bool:
         """Whether a replica has a marker of its producer that came after it. One that was paused may have none for
@@ -136,6 +138,7 @@ class Coordinated(msgspec.Struct):
                     self._put(event, each.producer_id, each.producer_epoch, each.state, each.client_version, mirror)
 
     def _put(self, event: Stamped, producer_id: int, epoch: int, state: str, version: int, mirror: LogMirror) -> None:
+        assert isinstance(event.body, TxnState | TxnLoad)
         producer = self.producers.setdefault(producer_id, Producer())
         producer.version = version
         if state == "Ongoing":
@@ -145,7 +148,8 @@ class Coordinated(msgspec.Struct):
                 producer.epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
             ends = {node: replica.log.end for node, replica in mirror.replicas.items()}
             producer.is_open = False
-            decision = producer.ended[producer.epoch] = Decision(epoch, DECISIONS[state], version, ends, witness(event))
+            decided = (epoch, DECISIONS[state], version, ends, witness(event), event.body.coordinator_epoch)
+            decision = producer.ended[producer.epoch] = Decision(*decided)
             producer.forget(producer_id, mirror)
             producer.decisions.append(decision)
             for each in producer.decisions[:-REMEMBERED]:

@@ -85,6 +85,17 @@ def _is_former(event: Stamped, producer: Producer | None, newest: Decision) -> b
     return producer.is_open  # the one that is decided has its markers: it is complete
 
 
+def _of_no_coordinator(body: LogAppend, producer: Producer | None, own: list[Decision]) -> str:
+    """What is wrong with the coordinator epoch of a marker, "" if nothing is: who decided so, or has read it, sends it
+    with its own one. ``own``: the decisions in its producer epoch, as far as they are remembered."""
+    epochs = sorted({each.coordinator_epoch for each in own})
+    forgotten = producer is not None and body.producer_epoch <= producer.forgotten
+    if body.coordinator_epoch in epochs or (forgotten and body.coordinator_epoch >= 0):
+        return ""
+    told = " or ".join(str(each) for each in epochs)
+    return f", of coordinator epoch {body.coordinator_epoch}, but its coordinator had epoch {told}"
+
+
 class MarkersAreAsDecided(LogInvariant[Ends]):
     """A partition learns the end of a transaction only from its marker. A marker of the wrong kind shows aborted
     records, or hides committed ones; a late marker ends the next transaction.
@@ -93,7 +104,8 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
     an abort marker of producer 7, epoch 4, to orders-0. Or a former coordinator's marker arrives after that of its
     successor, and broker-1 appends it. Or the coordinator counts the marker of orders-0 as written, and the log of
     orders-0 has none, so that its transaction stays open and read_committed consumers stop there. Or it sends no marker
-    to orders-0 at all, though the partition exists.
+    to orders-0 at all, though the partition exists. Or its markers do not have its coordinator epoch, so that no leader
+    can tell them from those of a former coordinator.
     """
 
     id = "T4"
@@ -151,6 +163,8 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
             return self.violated(
                 state.key, f"{sentence}; the coordinator's decision was {_kind(not commits)}", own[-1].by, event
             )
+        if why := _of_no_coordinator(body, producer, own):
+            return self.violated(state.key, f"{sentence}{why}", own[-1].by, event)
         if span is None:
             return NOTHING
         if own[-1].version >= EPOCH_BUMP:

@@ -70,9 +70,48 @@ def test_a_marker_whose_decision_is_long_ago(times: int, behind: int, status: st
 
 def test_a_marker_of_a_former_coordinator() -> None:
     """Shows that a marker of an older coordinator epoch than the last one violates T4."""
-    trace = ended(True, "commit", coordinator_epoch=2)
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins(coordinator_epoch=1)
+    trace.write("a")
+    trace.decides(True, coordinator_epoch=1)
+    trace.loads("PrepareCommit", 4, 2, coordinator_epoch=2)
+    trace.ends("commit", coordinator_epoch=2)
     trace.ends("commit", coordinator_epoch=1)
-    assert "of coordinator epoch 1 after one of 2" in trace.result("T4").violations[0].sentence
+    (finding,) = trace.result("T4").violations
+    assert "of coordinator epoch 1 after one of 2" in finding.sentence
+
+
+@pytest.mark.parametrize(("coordinator_epoch", "violated"), [(2, 0), (3, 0), (0, 1), (1, 1), (4, 1), (-1, 1)])
+def test_whose_coordinator_epoch_a_marker_has(coordinator_epoch: int, violated: int) -> None:
+    """Shows that a marker has the coordinator epoch of who decided so, or of who has read that in the log."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.begins(coordinator_epoch=2)
+    trace.write("a")
+    trace.decides(True, coordinator_epoch=2)
+    trace.loads("PrepareCommit", 4, 2, coordinator_epoch=3)
+    trace.ends("commit", coordinator_epoch=coordinator_epoch)
+    result = trace.result("T4")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.sentence == (
+            "broker-1 appended a marker (commit) of producer id 7, epoch 4 to orders-0 at 1, of coordinator epoch "
+            f"{coordinator_epoch}, but its coordinator had epoch 2 or 3"
+        )
+
+
+@pytest.mark.parametrize(("coordinator_epoch", "violated"), [(1, 0), (-1, 1)])
+def test_a_coordinator_epoch_that_is_long_ago(coordinator_epoch: int, violated: int) -> None:
+    """Shows that T4 does not judge the coordinator epoch of a marker whose decision it may have forgotten, where
+    transactions share an epoch, but that it has one."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    for number in range(9):
+        trace.begins(version=1, coordinator_epoch=1 if number == 0 else 2)
+        trace.decides(True, 3, version=1, coordinator_epoch=1 if number == 0 else 2)
+    trace.ends("commit", 3, coordinator_epoch=coordinator_epoch)
+    assert trace.result("T4").violated == violated
 
 
 @pytest.mark.parametrize(("version", "status"), [(2, "violated"), (1, "excused")])
