@@ -128,6 +128,20 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "beginning-of-former",
+        _COORDINATOR,
+        "T11",
+        "The timeout of a transaction counts from the beginning of its producer's first one.",
+        nemesis="transactions",
+    ),
+    Defect(
+        "timed-out-at-half",
+        _COORDINATOR,
+        "T11",
+        "A coordinator aborts a transaction when half of its timeout is over.",
+        nemesis="transactions",
+    ),
+    Defect(
         "timeout-unheeded",
         _COORDINATOR,
         "T11",
@@ -194,6 +208,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "markers-of-no-coordinator",
+        _COORDINATOR,
+        "T4",
+        "A coordinator sends its markers without its epoch.",
+        "KAFKA-10080",
+        nemesis="transactions",
+    ),
+    Defect(
         "refused-markers-given-up",
         _COORDINATOR,
         "T4",
@@ -205,14 +227,6 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         _COORDINATOR,
         "T5",
         "A coordinator completes a transaction when the first leader has answered its markers.",
-        nemesis="transactions",
-    ),
-    Defect(
-        "markers-of-no-coordinator",
-        _COORDINATOR,
-        "T4",
-        "A coordinator sends its markers without its epoch.",
-        "KAFKA-10080",
         nemesis="transactions",
     ),
     Defect(

@@ -565,6 +565,12 @@ PROOFS: dict[str, Proof] = {
     "timeout-from-last-partition": Proof(
         "transactions", r"the beginning of the transaction was [\d,]+ ms, and now is [\d,]+ ms"
     ),
+    "beginning-of-former": Proof(
+        "transactions", r"from Complete\w+ to Ongoing at [\d,]+ ms, but has it that the transaction began at [\d,]+ ms"
+    ),
+    "timed-out-at-half": Proof(
+        "transactions", r"aborts the transaction of .* as its timeout of [\d,]+ ms is over, but it began at [\d,]+ ms"
+    ),
     "timeout-unheeded": Proof("transactions", r"with a timeout of 900,000 ms, but its producer asks for [\d,]+ ms"),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
     "transaction-before-hw": Proof(

@@ -11,7 +11,7 @@ from actors.broker.transaction_coordinator import replies
 from actors.broker.transaction_coordinator.shard import TransactionShard
 from actors.broker.transaction_coordinator.transaction_log import partitions_of
 from actors.broker.transaction_coordinator.transaction_metadata import TransactionMetadata
-from actors.broker.transaction_coordinator.transaction_state import ONGOING, PREPARED
+from actors.broker.transaction_coordinator.transaction_state import AT_REST, ONGOING, PREPARED
 from actors.broker.transaction_coordinator.transitions import DelayedTransition, write, written
 from actors.broker.turn import Turn
 from actors.log.producer_state import TransactionVersion
@@ -122,6 +122,8 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
         transit = metadata.prepare_add_partitions(partitions, turn.step.wall_ms, version)
         if "timeout-from-last-partition" in turn.step.defects:
             transit = msgspec.structs.replace(transit, start_ms=turn.step.wall_ms)
+        if metadata.state in AT_REST and metadata.start_ms >= 0 and "beginning-of-former" in turn.step.defects:
+            transit = msgspec.structs.replace(transit, start_ms=metadata.start_ms)
         by = (asked.producer_id, asked.producer_epoch)
         written(turn, DelayedAdd(*write(turn, shard, asked.transactional_id, transit, by), adding))
         if adding in turn.transactions.adding and "partitions-added-before-commit" in turn.step.defects:

@@ -191,7 +191,7 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
         return
     request = ending.request
     asked = (request.producer_id, request.producer_epoch) if isinstance(request, EndTxnRequest) else NOBODY
-    place = write(turn, shard, metadata.transactional_id, transit, asked)
+    place = write(turn, shard, metadata.transactional_id, transit, asked, timed_out=request is None)
     if "end-answered-before-commit" in turn.step.defects:
         _tell(turn, ending, KafkaError.NONE, transit)
         ending = msgspec.structs.replace(ending, request=None)

@@ -25,14 +25,15 @@ NOBODY: Producer = (-1, -1)
 
 class DelayedTransition(DelayedWrite):
     """A transactional id that is about to become ``transit``. ``coordinator_epoch``: of who wrote that;
-    ``log_offset``: of the record; ``asked``: who asked for it in a transaction. Afterwards it goes on by its class,
-    whether it has become that or not."""
+    ``log_offset``: of the record; ``asked``: who asked for it in a transaction; ``timed_out``: it is aborted as its
+    timeout is over. Afterwards it goes on by its class, whether it has become that or not."""
 
     transactional_id: str
     coordinator_epoch: int
     transit: TxnTransitMetadata
     log_offset: int
     asked: Producer
+    timed_out: bool
 
     timer: ClassVar[str] = TIMER
 
@@ -53,8 +54,33 @@ class DelayedTransition(DelayedWrite):
         elif shard is None or metadata is None or not mine:
             self.finish(context, unknown or KafkaError.NOT_COORDINATOR)
         else:
-            become(context, shard, metadata, self.transit, self.log_offset, self.asked)
+            self._become(context, shard, metadata)
             self.finish(context, KafkaError.NONE)
+
+    def _become(self, context: Turn, shard: TransactionShard, metadata: TransactionMetadata) -> None:
+        """Complete the transition, and record that: every change of a transactional id's state comes through here."""
+        before, former = metadata.state, (metadata.producer_id, metadata.producer_epoch)
+        metadata.complete_transition_to(self.transit)
+        context.step.record(
+            TxnState(
+                shard.tp,
+                metadata.transactional_id,
+                metadata.producer_id,
+                metadata.producer_epoch,
+                before,
+                metadata.state,
+                list(metadata.partitions),
+                shard.epoch,
+                self.log_offset,
+                *former,
+                metadata.client_version,
+                metadata.txn_timeout_ms,
+                metadata.start_ms,
+                *self.asked,
+                metadata.last_update_ms,
+                self.timed_out,
+            )
+        )
 
     def _take_back(self, context: Turn, metadata: TransactionMetadata) -> None:
         metadata.pending = None
@@ -92,47 +118,21 @@ def decide(turn: Turn, tp: str, end: int) -> KafkaError | None:
     return error if done else None
 
 
-def become(
-    turn: Turn,
-    shard: TransactionShard,
-    metadata: TransactionMetadata,
-    transit: TxnTransitMetadata,
-    log_offset: int,
-    asked: Producer,
-) -> None:
-    """Complete a transition, and record that: every change of a transactional id's state comes through here."""
-    before, former = metadata.state, (metadata.producer_id, metadata.producer_epoch)
-    metadata.complete_transition_to(transit)
-    turn.step.record(
-        TxnState(
-            shard.tp,
-            metadata.transactional_id,
-            metadata.producer_id,
-            metadata.producer_epoch,
-            before,
-            metadata.state,
-            list(metadata.partitions),
-            shard.epoch,
-            log_offset,
-            *former,
-            metadata.client_version,
-            metadata.txn_timeout_ms,
-            metadata.start_ms,
-            *asked,
-        )
-    )
-
-
-Where = tuple[str, int, str, int, KafkaError, str, int, TxnTransitMetadata, int, Producer]
+Where = tuple[str, int, str, int, KafkaError, str, int, TxnTransitMetadata, int, Producer, bool]
 """The first fields of a ``DelayedTransition``."""
 
 
 def write(
-    turn: Turn, shard: TransactionShard, transactional_id: str, transit: TxnTransitMetadata, asked: Producer = NOBODY
+    turn: Turn,
+    shard: TransactionShard,
+    transactional_id: str,
+    transit: TxnTransitMetadata,
+    asked: Producer = NOBODY,
+    timed_out: bool = False,
 ) -> Where:
     """Append what a transactional id is about to become, with acks=all; ``written`` has to follow, with an operation
     that begins with these fields. It waits as long as the transaction may take. ``asked``: with which producer id and
-    epoch a transaction was added to, or ended."""
+    epoch a transaction was added to, or ended; ``timed_out``: it is aborted as its timeout is over."""
     now_ms, version = turn.step.wall_ms, turn.image.transaction_version
     uid = turn.transactions.next_uid()
     record = transaction_log.value_record(transactional_id, transit, version, now_ms, uid)
@@ -140,7 +140,7 @@ def write(
     deadline_ms = turn.step.now_ms + transit.txn_timeout_ms
     name = f"txn/{transactional_id}@{uid}"
     end, error, offset = result.last_offset + 1, result.error, result.base_offset
-    return name, deadline_ms, shard.tp, end, error, transactional_id, shard.epoch, transit, offset, asked
+    return name, deadline_ms, shard.tp, end, error, transactional_id, shard.epoch, transit, offset, asked, timed_out
 
 
 def written(turn: Turn, operation: DelayedWrite) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.broker.transaction_coordinator.transaction_state import PREVIOUS
+from actors.broker.transaction_coordinator.transaction_state import AT_REST, PREVIOUS
 from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState, TxnTakenBack
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
@@ -80,7 +80,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
     app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
-    timeout of 6 s, and its coordinator gives its transactions 15 minutes.
+    timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s.
     """
 
     id = "T11"
@@ -107,7 +107,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             if body.tp != state.key:
                 return NOTHING
             timeout = self._timeout(state, event, body.transactional_id, body.timeout_ms)
-            return [*timeout, *self._asked(state, event, body), *self._moved(state, event, body)]
+            alone = [*timeout, *self._asked(state, event, body), *self._timed(state, event, body)]
+            return [*alone, *self._moved(state, event, body)]
         if type(body) is PartChange:
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
@@ -149,6 +150,28 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             f"{asked[0]}, epoch {asked[1]}, although it had producer id {had[0]}, epoch {had[1]}",
             event,
         )
+
+    def _timed(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
+        """A transaction begins when it gets its first partition, or ends without one, and is aborted by its timeout
+        only after that. All this is by the clocks of coordinators, which have it in their log."""
+        if body.update_ms < 0:
+            return NOTHING
+        begins = body.to_state in ("Ongoing", "PrepareAbort") and body.from_state in AT_REST
+        if begins and body.start_ms != body.update_ms:
+            return self.violated(
+                state.key,
+                f"{event.node} took {body.transactional_id} from {body.from_state} to {body.to_state} at "
+                f"{body.update_ms:,} ms, but has it that the transaction began at {body.start_ms:,} ms",
+                event,
+            )
+        if body.timed_out and body.update_ms <= body.start_ms + body.timeout_ms:
+            return self.violated(
+                state.key,
+                f"{event.node} aborts the transaction of {body.transactional_id} at {body.update_ms:,} ms, as its "
+                f"timeout of {body.timeout_ms:,} ms is over, but it began at {body.start_ms:,} ms",
+                event,
+            )
+        return NOTHING
 
     def _moved(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
         known = state.steps.get(body.transactional_id)

@@ -92,13 +92,15 @@ class TransactionTrace(TraceBuilder):
         timeout_ms: int = 1000,
         start_ms: int = 0,
         asked: tuple[int, int] = (-1, -1),
+        update_ms: int = -1,
+        timed_out: bool = False,
     ) -> str:
         """The coordinator moves app-1 on; ``offset``: of the record, the next one if not given. ``asked``: producer id
         and epoch of the request."""
         self.record = self.record + 1 if offset < 0 else offset
         body = TxnState(
             *(STATE, APP, PRODUCER, epoch, before, after, list(partitions), coordinator_epoch, self.record),
-            *(PRODUCER, epoch, version, timeout_ms, start_ms, *asked),
+            *(PRODUCER, epoch, version, timeout_ms, start_ms, *asked, update_ms, timed_out),
         )
         return self.emit(node, body)
 

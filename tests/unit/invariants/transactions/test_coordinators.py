@@ -77,6 +77,61 @@ def test_whose_timeout_a_transaction_has(profile: dict[str, Any], why: str, load
     assert told == ([f"{node} has app-1 with a timeout of 1,000 ms, but {why}"] if why else [])
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "start_ms", "violated"),
+    [
+        ("Empty", "Ongoing", 70, 0),
+        ("CompleteCommit", "Ongoing", 70, 0),
+        ("CompleteAbort", "PrepareAbort", 70, 0),
+        ("CompleteCommit", "Ongoing", 20, 1),
+        ("CompleteAbort", "PrepareAbort", 20, 1),
+        ("Empty", "Ongoing", 71, 1),
+        ("Ongoing", "Ongoing", 20, 0),
+        ("Ongoing", "PrepareAbort", 20, 0),
+        ("PrepareCommit", "CompleteCommit", 20, 0),
+    ],
+)
+def test_when_a_transaction_begins(
+    before: TransactionStateName, after: TransactionStateName, start_ms: int, violated: int
+) -> None:
+    """Shows that it begins with its first partition, or as it ends without one, and not with a former transaction."""
+    trace = TransactionTrace()
+    moved = trace.state(before, after, 4, start_ms=start_ms, update_ms=70)
+    result = trace.result("T11")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.events == [moved]
+        assert finding.sentence == (
+            f"broker-1 took app-1 from {before} to {after} at 70 ms, but has it that the transaction began at "
+            f"{start_ms} ms"
+        )
+
+
+@pytest.mark.parametrize(
+    ("update_ms", "timed_out", "violated"), [(1021, True, 0), (1020, True, 1), (520, True, 1), (520, False, 0)]
+)
+def test_a_timeout_that_is_not_over(update_ms: int, timed_out: bool, violated: int) -> None:
+    """Shows that a coordinator aborts a transaction by its timeout only after that. A producer may abort it before."""
+    trace = TransactionTrace()
+    trace.begins(start_ms=20, update_ms=20)
+    trace.decides(False, start_ms=20, update_ms=update_ms, timed_out=timed_out)
+    result = trace.result("T11")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.sentence == (
+            f"broker-1 aborts the transaction of app-1 at {update_ms:,} ms, as its timeout of 1,000 ms is over, but it "
+            "began at 20 ms"
+        )
+
+
+def test_a_trace_that_does_not_tell_the_time_of_a_step() -> None:
+    """Shows that T11 judges no beginning and no timeout by a trace that lacks the time."""
+    trace = TransactionTrace()
+    trace.begins(start_ms=20)
+    trace.decides(False, start_ms=20, timed_out=True)
+    assert trace.result("T11").status == "held"
+
+
 def test_an_id_that_expires_has_no_timeout() -> None:
     """Shows that the timeout of a removed id is not judged: its record has none."""
     trace = TransactionTrace(**producers(one=2500))
