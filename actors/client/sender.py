@@ -86,7 +86,8 @@ class Sender(msgspec.Struct):
             if transaction.waiting is None:
                 if transaction.state in ("ABORTABLE_ERROR", "ABORTING_TRANSACTION"):
                     self._abort_undrained(step, transaction.error)
-                if not transaction.take_next(self.transactions, self.accumulator.has_open()):
+                incomplete = self.accumulator.has_open() and "end-overtakes-sends" not in step.defects
+                if not transaction.take_next(self.transactions, incomplete):
                     return False
             if not transaction.send(step, net, metadata, self.transactions, self.connection, self.max_in_flight):
                 break

@@ -388,6 +388,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "end-overtakes-sends",
+        "actors.client",
+        "T17",
+        "A producer asks for the end of a transaction while its records are under way.",
+        nemesis="transactions",
+    ),
+    Defect(
         "timeouts-forgotten-at-load",
         _COORDINATOR,
         "L10",

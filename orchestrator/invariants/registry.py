@@ -156,6 +156,7 @@ from orchestrator.invariants.transactions.exactly_once import ExactlyOnce
 from orchestrator.invariants.transactions.markers import MarkersAreAsDecided, WritesAreInOpenTransactions
 from orchestrator.invariants.transactions.offsets import OffsetsGoWithTransactions
 from orchestrator.invariants.transactions.progress import TransactionsEnd
+from orchestrator.invariants.transactions.sends import CommitsCoverTheirSends
 from orchestrator.invariants.transactions.unclean import NothingIsLeftOpen
 from orchestrator.invariants.transactions.visibility import CommittedAloneIsRead, LastStableOffsetIsRight
 
@@ -318,6 +319,7 @@ def _keyed() -> list[AnyFold]:
         StatesFollowTheRule(),
         EndsAreAsAsked(),
         ExactlyOnce(),
+        CommitsCoverTheirSends(),
         InformationFlowsOneWay(),
         NothingIsMadeOrLost(),
         TransactionsEnd(),

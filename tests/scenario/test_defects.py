@@ -539,6 +539,9 @@ PROOFS: dict[str, Proof] = {
     "failed-sends-forgotten": Proof(
         "transfers", r"of transaction \d+ of producer-1 with the sum [-+]\d, .*: it did not get"
     ),
+    "end-overtakes-sends": Proof(
+        "transfers", r"that its transaction \d+ is committed, but its send of \S+ to orders-\d had not returned"
+    ),
     "timeouts-forgotten-at-load": Proof("taken-over", r"the last stable offset of orders-\d did not reach \d+ within"),
     "list-past-open": Proof("transactions", r"returned \d+ as the last stable offset of orders-\d; the right one"),
     "transactions-unverified": Proof("late-batch", r"appended a batch .* in a transaction of producer id \d+, epoch"),
