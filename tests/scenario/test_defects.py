@@ -620,6 +620,14 @@ PROOFS: dict[str, Proof] = {
     "end-answered-before-commit": Proof("transactions", r"says that its .*; no coordinator had decided so"),
     "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),
     "timed-out-without-fence": Proof("late-verification", r"but it had already been aborted"),
+    "end-told-former-epoch": Proof("transfers", r"(producer id \d+, epoch \d+), and goes on with \1$"),
+    "next-epoch-not-taken": Proof("transfers", r"(producer id \d+, epoch \d+), and goes on with \1$"),
+    "end-again-fenced": Proof(
+        "slow-commit", r"refused with PRODUCER_FENCED to .*, but it had the transactional id in state Complete"
+    ),
+    "end-again-refused": Proof(
+        "slow-commit", r"refused with INVALID_TXN_STATE to .*, but it had the transactional id in state Prepare"
+    ),
     "offsets-taken-at-abort": Proof("copies", r"returned \d+ as .*, but .*, belongs to a transaction that is aborted"),
     "open-offsets-loaded-as-committed": Proof(
         "open-positions", r"returned \d+ as .* with RequireStable, although an open transaction"

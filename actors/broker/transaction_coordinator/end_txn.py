@@ -133,7 +133,10 @@ def _tell(turn: Turn, ending: Ending, error: KafkaError, transit: TxnTransitMeta
         if error or transit is None:
             replies.refuse(turn, ending.connection, request, error)
         else:
-            replies.ended(turn, ending.connection, request, transit.producer_id, transit.producer_epoch)
+            told = (transit.producer_id, transit.producer_epoch)
+            if "end-told-former-epoch" in turn.step.defects:
+                told = (request.producer_id, request.producer_epoch)
+            replies.ended(turn, ending.connection, request, *told)
 
 
 # ---- the request -------------------------------------------------------------------------------------------
@@ -177,12 +180,16 @@ def abort_and_fence(
 
 def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, ending: Ending) -> None:
     outcome = _decide_by_epoch(metadata, ending) if ending.version == 2 else _decide(metadata, ending)
+    if outcome == NONE and "end-again-fenced" in turn.step.defects:
+        outcome = FENCED
     if outcome == NONE:
         request = ending.request
         assert isinstance(request, EndTxnRequest), "who fences finds a transaction open"
         replies.ended(turn, ending.connection, request, metadata.producer_id, metadata.producer_epoch)
         return
     if isinstance(outcome, KafkaError):
+        if outcome == BUSY and metadata.state in PREPARED and "end-again-refused" in turn.step.defects:
+            outcome = INVALID
         _tell(turn, ending, outcome)
         return
     transit = _prepare(turn, metadata, ending, outcome)

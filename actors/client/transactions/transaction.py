@@ -417,12 +417,12 @@ class Transaction(msgspec.Struct):
                 self._commit_offsets(identity, request.offsets, request.group)
                 return
             case "end":
-                self._on_end(identity, ended)
+                self._on_end(step, identity, ended)
         self._done(request.operation)
 
-    def _on_end(self, identity: Identity, ended: Ended) -> None:
+    def _on_end(self, step: Step, identity: Identity, ended: Ended) -> None:
         """It is ended. From version 5 on the answer has the id and the epoch to go on with (KIP-890)."""
-        if ended.response.producer_id >= 0:
+        if ended.response.producer_id >= 0 and "next-epoch-not-taken" not in step.defects:
             identity.producer_id, identity.epoch = ended.response.producer_id, ended.response.producer_epoch
             identity.reset_sequences()
         self._complete_transaction()

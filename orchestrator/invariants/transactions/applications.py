@@ -35,6 +35,7 @@ from orchestrator.invariants.transactions.decided import (
     REMEMBERED,
     Begins,
 )
+from orchestrator.invariants.transactions.refused_ends import Held, goes_on_rightly, held, wrongly_refused
 
 
 def _kind(commits: bool) -> str:
@@ -230,10 +231,11 @@ class Fate(msgspec.Struct, frozen=True, gc=False):
 
 
 class Begun(msgspec.Struct):
-    """Of a producer epoch. ``version``: transaction.version of its producer; ``times``: how many transactions were
-    begun in it; ``asked``: how the last of them is to end."""
+    """Of a producer epoch. ``version``: transaction.version of its producer; ``client``: who has begun the last
+    transaction in it; ``times``: how many were begun in it; ``asked``: how the last of them is to end."""
 
     version: int = 0
+    client: str = ""
     times: int = 0
     asked: Asked | None = None
 
@@ -242,12 +244,13 @@ class Wishes(State):
     """Of a producer id. ``begun``: producer epoch -> what its application did in it; each epoch for itself, since a
     process that was replaced goes on in its own until a broker fences it. ``before``: requests for an end that got no
     answer, and may come late, (epoch, commit). ``fates``: the last ones; ``completed``: a coordinator has completed the
-    last one."""
+    last one. ``held``: what the last coordinator to say so has in memory."""
 
     begun: dict[int, Begun] = {}
     before: list[tuple[int, bool]] = []
     fates: list[Fate] = []
     completed: bool = False
+    held: Held | None = None
 
     def known(self, epoch: int) -> Begun:
         """What is known of an epoch, which may be nothing."""
@@ -271,6 +274,10 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     has begun when the request arrives, and broker-1 records PrepareCommit for it. Or the answer to app-1 confirms its
     commit, and the coordinator's decision was an abort. Or the timeout of a transaction aborted its first records, and
     app-1 commits the rest. The coordinator may abort a transaction at any time before its application asks for an end.
+
+    A coordinator refuses a request as fenced, or as one that does not fit the state of the transaction, only by what it
+    knows of the transactional id. If the application asks again because it got no answer, it is told what was decided.
+    From transaction.version 2 on it is told the epoch of its next transaction, and goes on with that.
     """
 
     id = "T12"
@@ -281,7 +288,14 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     of_transactions = True
     types = (BeginInvoke, EndInvoke, EndReturn, TxnState, TxnLoad)
     exemptions = {"epoch-shared": EPOCH_SHARED}
-    unseen = ("transactions of producer ids whose application is not in the trace",)
+    unseen = (
+        "transactions of producer ids whose application is not in the trace",
+        "refusals of a producer id that the coordinator does not know (INVALID_PRODUCER_ID_MAPPING)",
+        (
+            "below transaction.version 2, whether the producer of an open transaction is fenced with reason: a "
+            "coordinator fences it before that is written"
+        ),
+    )
 
     def initial(self, key: str, profile: Profile) -> Wishes:
         return Wishes(key)
@@ -291,7 +305,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         kind = type(body)
         if kind is BeginInvoke:
             own = state.noted(body.producer_epoch)
-            own.version, own.times, own.asked = body.version, own.times + 1, None
+            own.version, own.client, own.times, own.asked = body.version, event.node, own.times + 1, None
         elif kind is EndInvoke:
             state.noted(body.producer_epoch).asked = Asked(body.producer_epoch, body.commit, witness(event))
         elif kind is EndReturn:
@@ -300,12 +314,14 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
                 del state.before[:-REMEMBERED]
             return self._told(state, event, body) if body.asked else NOTHING
         elif kind is TxnState:
+            state.held = held(event, state.key)
             if body.to_state in COMPLETE:
                 state.completed = True
             if body.to_state in DECISIONS and str(body.producer_id) == state.key:
                 return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)
-        else:
-            for each in body.transactions.values() if body.loaded else ():
+        elif body.loaded:
+            state.held = held(event, state.key)
+            for each in body.transactions.values():
                 if str(each.producer_id) == state.key and each.state in DECISIONS:
                     return self._decided(state, event, each.producer_epoch, DECISIONS[each.state], each.client_version)
         return NOTHING
@@ -356,10 +372,14 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         return self.violated(state.key, sentence, last.by, event)
 
     def _told(self, state: Wishes, event: Stamped, body: EndReturn) -> Emissions:
+        begun = state.begun.get(body.producer_epoch)
+        version = begun.version if begun is not None and begun.client == event.node else -1
+        if version >= 0 and state.held is not None and (wrong := wrongly_refused(state.held, event, version)):
+            state.tested += 1
+            return self.violated(state.key, wrong, state.held.by, event)
         if body.outcome == "unknown":
             return NOTHING
         # Below transaction.version 2 the one before had the same epoch.
-        begun = state.begun.get(body.producer_epoch)
         shared = begun is not None and begun.version < EPOCH_BUMP
         own = [each for each in state.fates if not shared or begun is None or each.begins == begun.times]
         fate = next((each for each in reversed(own) if each.data_epoch == body.producer_epoch), None)
@@ -370,7 +390,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         if body.outcome == "ok":
             state.tested += 1
             if fate is not None and fate.commits == body.commit:
-                return NOTHING
+                return self._goes_on(state, event, body, version, fate)
             was = (
                 "no coordinator had decided so"
                 if fate is None
@@ -382,3 +402,13 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             state.tested += 1
             return self.violated(state.key, f"{told}not committed for certain; it was committed", fate.by, event)
         return NOTHING
+
+    def _goes_on(self, state: Wishes, event: Stamped, body: EndReturn, version: int, fate: Fate) -> Emissions:
+        """From transaction.version 2 on the answer has the epoch of the producer's next transaction."""
+        if version < EPOCH_BUMP or goes_on_rightly(body):
+            return NOTHING
+        sentence = (
+            f"{event.node} ended its transaction with producer id {body.producer_id}, epoch {body.producer_epoch}, and "
+            f"goes on with producer id {body.next_id}, epoch {body.next_epoch}"
+        )
+        return self.violated(state.key, sentence, fate.by, event)
