@@ -17,6 +17,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commits-refused-in-rebalance",
+        _COORDINATOR,
+        "O2",
+        "A coordinator refuses the commits that members make before they rejoin.",
+        nemesis="groups",
+    ),
+    Defect(
         "commit-unwritten",
         _COORDINATOR,
         "O1",

@@ -470,6 +470,9 @@ PROOFS: dict[str, Proof] = {
     "topic-id-reused": Proof("topic-made-anew", r"gave leader epoch 0 of orders-0 to broker-\d, but broker-\d already"),
     "version-too-new": Proof("kip-207/kafka", r"answered ListOffsets of version 4 with OFFSET_NOT_AVAILABLE", (7,)),
     "strangers-commit": Proof("group", r"accepted a commit for orders-\d by \S+ in generation \d+ of group g, ", (3,)),
+    "commits-refused-in-rebalance": Proof(
+        "group", r"refused a commit for orders-\d by .* with REBALANCE_IN_PROGRESS, .* was PreparingRebalance", (3,)
+    ),
     "commit-before-hw": Proof(
         "group-cut", r"loaded that .* has committed \d+ for orders-\d, after the commit of \d+", (3,)
     ),

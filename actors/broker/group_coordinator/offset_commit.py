@@ -126,6 +126,8 @@ def _validate(turn: Turn, shard: Shard, request: OffsetCommitRequest) -> KafkaEr
         group = shard.groups[request.group_id] = simple_group(request.group_id, shard.written + 1)
         group.state_timestamp_ms = turn.step.wall_ms
     error = _validate_member(group, request)
+    if not error and group.state == PREPARING_REBALANCE and "commits-refused-in-rebalance" in turn.step.defects:
+        return KafkaError.REBALANCE_IN_PROGRESS
     if error == KafkaError.UNKNOWN_MEMBER_ID and "strangers-commit" in turn.step.defects:
         return KafkaError.NONE
     if not error and group.state in (STABLE, PREPARING_REBALANCE):

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from actors.node.errors import KafkaError
 from actors.trace.events import ConsOwn, GrpCommit, GrpGen, GrpLoad, NodeDown, NodeUp, PartChange, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
@@ -15,32 +16,38 @@ from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 NO_GENERATION = -1
 TIMED_OUT = "rebalance timeout"
 """Why a group goes on without those of its members that have not joined again."""
+REFUSALS = (KafkaError.REBALANCE_IN_PROGRESS, KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID)
+"""Errors of commits whose reason is in the state of the group."""
 REMEMBERED = 64
 """Generations, and leader epochs of coordinators, that are remembered."""
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """A state of a group, as a coordinator entered it. members: their ids, in order. losses: how often disks had lost
-    something of its log."""
+    """A state of a group, as a coordinator entered it. members: their ids, in order. clients: member id -> client, as
+    that coordinator has them. losses: how often disks had lost something of its log."""
 
     state: str
     number: int
     members: list[str]
     by: Witness
     losses: int = 0
+    clients: dict[str, str] = {}
 
 
 class Generations(State):
     """current: coordinator epoch -> the state entered last; loaded: coordinator epoch -> the generation that its log
-    had. stable: generation -> who was in it when it became stable, whichever coordinator saw to it."""
+    had. stable: generation -> who was in it when it became stable, whichever coordinator saw to it. static: nodes that
+    are static members."""
 
+    static: list[str] = []
     current: dict[int, Generation] = {}
     loaded: dict[int, Generation] = {}
     stable: dict[int, Generation] = {}
 
     def enter(self, event: Stamped, body: GrpGen) -> None:
         """A coordinator moved the group into a state."""
-        entered = Generation(body.state, body.generation, list(body.members), witness(event))
+        clients = dict(body.members)
+        entered = Generation(body.state, body.generation, list(body.members), witness(event), clients=clients)
         _remember(self.current, body.coordinator_epoch, entered)
         if body.state == "Stable":
             _remember(self.stable, body.generation, entered)
@@ -50,9 +57,10 @@ class Generations(State):
         be stable when its coordinator was replaced, the log alone tells."""
         state, number = body.groups.get(self.key, ("Empty", 0))
         known = self.stable.get(number)
-        told = list(body.members.get(self.key, {}))
-        members = told if known is None or state == "Empty" else known.members
-        _remember(self.loaded, body.coordinator_epoch, Generation(state, number, members, witness(event)))
+        told = dict(body.members.get(self.key, {}))
+        members = list(told) if known is None or state == "Empty" else known.members
+        loaded = Generation(state, number, members, witness(event), clients=told)
+        _remember(self.loaded, body.coordinator_epoch, loaded)
         self.current.pop(body.coordinator_epoch, None)
 
 
@@ -71,6 +79,10 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     Example: consumer-1 was silent for longer than its session, generation 4 has begun without it, and then its commit
     of generation 3 arrives and is appended. A client without a group commits with generation -1 and no member id, which
     is accepted as long as the group has no members.
+
+    A member of the current generation can commit in turn, so that its successors do not read again what it has
+    processed, also while the next generation is prepared. Only when that is formed a commit has to wait until the
+    member has its assignment (REBALANCE_IN_PROGRESS), and one in a transaction does not wait.
     """
 
     id = "O2"
@@ -85,11 +97,12 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
             "joins and departures between two states of a group: until the next state, the members are those of the "
             "last one"
         ),
+        "whether static members, and members of a group that is not stable, are refused as unknown with reason",
         "tombstones: the reason why an offset expired or was deleted",
     )
 
     def initial(self, key: str, profile: Profile) -> Generations:
-        return Generations(key)
+        return Generations(key, static=_static(profile))
 
     def step(self, state: Generations, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -98,9 +111,27 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
         elif type(body) is GrpLoad:
             if body.loaded:
                 state.load(event, body)
+        elif body.error in REFUSALS:
+            return self._refused(state, event, body)
         elif not body.error and body.offset >= 0:
             return self._taken(state, event, body)
         return NOTHING
+
+    def _refused(self, state: Generations, event: Stamped, body: GrpCommit) -> Emissions:
+        now = state.current.get(body.coordinator_epoch) or state.loaded.get(body.coordinator_epoch)
+        if now is None or now.state in ("Empty", "Dead"):
+            return NOTHING
+        if _has_reason(state, now, body):
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{event.node} refused a commit for {body.tp} by {body.member or 'no member'} in generation "
+            f"{body.generation} of group {state.key} with {KafkaError(body.error).name}, although the group was "
+            f"{now.state} in generation {now.number}"
+        )
+        if body.error == KafkaError.UNKNOWN_MEMBER_ID:
+            sentence += ", of which that is a member"
+        return self.violated(state.key, sentence, now.by, event)
 
     def _taken(self, state: Generations, event: Stamped, body: GrpCommit) -> Emissions:
         now = state.current.get(body.coordinator_epoch) or state.loaded.get(body.coordinator_epoch)
@@ -122,6 +153,23 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
             f"{body.generation} of group {state.key}, {wrong}"
         )
         return self.violated(state.key, sentence, now.by, event)
+
+
+def _has_reason(state: Generations, now: Generation, body: GrpCommit) -> bool:
+    """Whether a coordinator may refuse a commit, with one of ``REFUSALS``, in a state of a group with members. A static
+    member may have another member id by now, and outside of Stable members go before anybody says so."""
+    if body.error == KafkaError.REBALANCE_IN_PROGRESS:
+        return now.state == "CompletingRebalance" and body.producer_id < 0
+    if body.error == KafkaError.ILLEGAL_GENERATION:
+        return body.generation != now.number
+    if now.state != "Stable" or body.generation != now.number:
+        return True
+    return body.member not in now.clients or now.clients[body.member] in state.static
+
+
+def _static(profile: Profile) -> list[str]:
+    """Nodes that are static members."""
+    return [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
 
 
 class Owned(msgspec.Struct, frozen=True):
@@ -190,8 +238,7 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         return (NodeDown,)
 
     def initial(self, key: str, profile: Profile) -> Owners:
-        static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
-        return Owners(key, static=static)
+        return Owners(key, static=_static(profile))
 
     def hear(self, state: Owners, event: Stamped) -> Emissions:
         state.owned.pop(event.node, None)

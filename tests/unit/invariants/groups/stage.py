@@ -72,10 +72,13 @@ class GroupTrace(TraceBuilder):
         error: int = 0,
         metadata_epoch: int = -1,
         asked: str = "",
+        producer: int = -1,
     ) -> str:
-        """The coordinator decides on a commit, which the client asked for after its event ``asked``."""
+        """The coordinator decides on a commit, which the client asked for after its event ``asked``; ``producer``: in a
+        transaction of that one."""
         place = (OFFSETS, epoch, member, generation)
-        body = GrpCommit(TP, GROUP, *place, offset, 0 if offset >= 0 else -1, metadata_epoch, error, log_offset)
+        of = (0 if offset >= 0 else -1, metadata_epoch, error, log_offset, producer)
+        body = GrpCommit(TP, GROUP, *place, offset, *of)
         self.cause = asked
         try:
             return self.emit(f"broker-{broker}", body)

@@ -108,6 +108,81 @@ def test_a_coordinator_cannot_load_other_members() -> None:
     assert "in whose generation 3 it is no member" in sentence(trace, "O2")
 
 
+STATES = ("Stable", "PreparingRebalance", "CompletingRebalance")
+REBALANCING, OTHER_GENERATION, STRANGER = 27, 22, 25
+
+
+@pytest.mark.parametrize(
+    ("error", "states", "producer"),
+    [
+        (REBALANCING, ("Stable", "PreparingRebalance"), -1),
+        (REBALANCING, STATES, 7),
+        (OTHER_GENERATION, STATES, -1),
+        (STRANGER, ("Stable",), -1),
+    ],
+)
+def test_a_member_that_is_refused(error: int, states: tuple[str, ...], producer: int) -> None:
+    """Shows that a coordinator may refuse a member's commit of the current generation only while that waits for its
+    assignment, and never so in a transaction; who is known as a member outside of Stable is told by nobody."""
+    for state in STATES:
+        trace = GroupTrace()
+        by = trace.gen(state, 2)
+        refused = trace.decides(10, -1, generation=2, error=error, producer=producer)
+        found = trace.result("O2").violations
+        assert [each.events for each in found] == ([[by, refused]] if state in states else [])
+
+
+def test_what_is_said_of_a_refusal() -> None:
+    """Shows its sentence."""
+    trace = GroupTrace()
+    trace.gen("Stable", 2)
+    trace.decides(10, -1, generation=2, error=STRANGER)
+    assert sentence(trace, "O2") == (
+        "broker-1 refused a commit for orders-0 by m1 in generation 2 of group g with UNKNOWN_MEMBER_ID, although the "
+        "group was Stable in generation 2, of which that is a member"
+    )
+
+
+@pytest.mark.parametrize("error", [REBALANCING, OTHER_GENERATION, STRANGER])
+def test_refusals_that_nobody_can_judge(error: int) -> None:
+    """Shows that O2 says nothing of refusals by a coordinator of whose group nothing is known, or that has none."""
+    trace = GroupTrace()
+    trace.decides(10, -1, error=error)
+    trace.stable(1)
+    trace.decides(10, -1, epoch=1, error=error)
+    for state in ("Empty", "Dead"):
+        trace.gen(state, 1)
+        trace.decides(10, -1, error=error)
+    assert status(trace, "O2") == ("vacuous", 0)
+
+
+def test_a_stranger_is_refused() -> None:
+    """Shows that who is no member, or commits in another generation, is refused rightly; and a static member that may
+    have another member id by now."""
+    trace = GroupTrace()
+    trace.stable(2)
+    trace.decides(10, -1, "m3", 2, error=STRANGER)
+    trace.decides(10, -1, "m1", 1, error=STRANGER)
+    assert status(trace, "O2") == ("vacuous", 0)
+    trace = GroupTrace(nodes={ONE: {"config": {"group.instance.id": "i"}}})
+    trace.stable(2)
+    trace.decides(10, -1, "m1", 2, error=STRANGER)
+    assert status(trace, "O2") == ("vacuous", 0)
+    trace.decides(10, -1, "m2", 2, error=STRANGER)
+    assert status(trace, "O2") == ("violated", 1)
+
+
+def test_a_member_that_was_loaded_is_refused() -> None:
+    """Shows that the members are those that the coordinator itself has loaded."""
+    trace = GroupTrace()
+    trace.stable(3)
+    trace.loads_stable(3, m1=TP)
+    trace.decides(10, -1, "m2", 3, epoch=1, broker=2, error=STRANGER)
+    assert status(trace, "O2") == ("vacuous", 0)
+    trace.decides(10, -1, "m1", 3, epoch=1, broker=2, error=STRANGER)
+    assert status(trace, "O2") == ("violated", 1)
+
+
 # ---- O4 ---------------------------------------------------------------------------------------------------------
 
 
