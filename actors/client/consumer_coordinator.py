@@ -445,7 +445,11 @@ class ConsumerCoordinator(msgspec.Struct):
     def entry_of(step: Step, owner: Owner, position: TopicPartitionState) -> Entry:
         """A position, as it is committed."""
         leader_epoch = position.epoch if owner.metadata.kip_232 == "kafka" else -1
+        if "commits-no-epoch" in step.defects:
+            leader_epoch = -1
         offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
+        if "commits-behind" in step.defects:
+            offset = max(offset - 1, 0)
         return [offset, leader_epoch, owner.metadata.metadata_epoch]
 
     def on_committed(self, step: Step, owner: Owner, ended: Ended) -> Committed | None:

@@ -191,6 +191,21 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commits-behind",
+        _MEMBER,
+        "O3",
+        "A member commits the offset of the last record that its application was given, not the one after it.",
+        nemesis="groups",
+    ),
+    Defect(
+        "commits-no-epoch",
+        _MEMBER,
+        "O3",
+        "A member commits its positions without the leader epoch of the record before them.",
+        "KIP-320",
+        nemesis="groups",
+    ),
+    Defect(
         "begins-with-old-metadata",
         _MEMBER,
         "M6",

@@ -520,6 +520,10 @@ PROOFS: dict[str, Proof] = {
     "commits-ahead": Proof(
         "group", r"consumer-\d commits \d+ for orders-\d in group g, but it has read only up to \d+", (3,)
     ),
+    "commits-behind": Proof("group", r"commits \d+ for orders-\d in group g, but it has read up to \d+", (3,)),
+    "commits-no-epoch": Proof(
+        "group", r"with no leader epoch, but what it has read up to there ends with leader epoch \d+", (3,)
+    ),
     "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+ while its own metadata had", (3,)),
     "marker-of-other-kind": Proof(
         "transactions",

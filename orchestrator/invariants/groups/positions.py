@@ -17,11 +17,12 @@ from orchestrator.invariants.mirrors.loss import LOSS, taint_of_told
 
 class Delivered(msgspec.Struct):
     """To one consumer in one incarnation. start: where it began; end: up to where its application was given records;
-    by: the last event."""
+    epoch: leader epoch of the record before ``end``, -1 unknown; by: the last event."""
 
     incarnation: int
     start: int
     end: int
+    epoch: int
     by: Witness
 
 
@@ -30,6 +31,7 @@ class Deliveries(State):
 
     consumers: dict[str, Delivered] = {}
     committed_alone: set[str] = set()
+    profile: Profile = Profile()
 
 
 class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
@@ -41,10 +43,13 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     next poll at the soonest: until then the application may be processing them. (Krift's applications poll again at
     once, so that the commit may be the consumer's next action.) A position passes the markers of transactions, and at
     read_committed records of aborted ones, which nobody is given.
+
+    With a position goes the leader epoch of the record before it, by which the next owner learns whether that record is
+    still in the log. A later epoch hides that it was lost.
     """
 
     id = "O3"
-    title = "A consumer commits no position beyond what its application was given, and none before its own beginning"
+    title = "A consumer commits its position: what its application was given, with the leader epoch of the last record"
     source = "jepsen-io/redpanda, auto_commit; Kafka's ConsumerCoordinator.allConsumedOffsets"
     tested_when = "a consumer commits a position"
     types = (ConsPos, PollReturn, ConsOwn, CommitInvoke)
@@ -52,6 +57,7 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     exemptions = LOSS
     unseen = (
         "whether the application has processed its records",
+        "the leader epoch of a position that has passed markers or aborted records",
         (
             "partitions of topics that were removed, or created again: a commit names the partition, and may belong to "
             "either topic"
@@ -59,13 +65,13 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
     )
 
     def initial(self, key: str, profile: Profile) -> Deliveries:
-        return Deliveries(key, committed_alone=committed_alone(profile))
+        return Deliveries(key, committed_alone=committed_alone(profile), profile=profile)
 
     def step(self, state: Deliveries, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is ConsPos:
-            state.consumers[event.node] = Delivered(event.incarnation, body.new, body.new, witness(event))
+            state.consumers[event.node] = Delivered(event.incarnation, body.new, body.new, body.epoch, witness(event))
         elif kind is ConsOwn:
             if state.key not in body.owned:
                 state.consumers.pop(event.node, None)
@@ -82,12 +88,10 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
         return bool(mirror.isr or mirror.replicas) and not mirror.removed and not is_recreated(state.key)
 
     def _given(self, state: Deliveries, event: Stamped, body: PollReturn) -> None:
-        end, known = body.records[-1].offset + 1, self._of(state, event)
-        if known is None:
-            start = body.records[0].offset
-            state.consumers[event.node] = Delivered(event.incarnation, start, end, witness(event))
-        else:
-            known.end, known.by = end, witness(event)
+        last, known = body.records[-1], self._of(state, event)
+        start = body.records[0].offset if known is None else known.start
+        new = Delivered(event.incarnation, start, last.offset + 1, last.leader_epoch, witness(event))
+        state.consumers[event.node] = new
 
     def _of(self, state: Deliveries, event: Stamped) -> Delivered | None:
         known = state.consumers.get(event.node)
@@ -101,6 +105,10 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
             return self.violated(state.key, f"{sentence}but it has read nothing, and has no position", event)
         if offset < known.start:
             return self.violated(state.key, f"{sentence}but it began to read at {known.start:,}", known.by, event)
+        if offset < known.end:
+            return self.violated(state.key, f"{sentence}but it has read up to {known.end:,}", known.by, event)
+        if offset == known.end and (wrong := self._other_epoch(state, event, body, known)):
+            return self.violated(state.key, f"{sentence}{wrong}", known.by, event)
         isolation = READ_COMMITTED if event.node in state.committed_alone else READ_UNCOMMITTED
         if offset <= mirror.transactions.hidden_until(max(known.end, mirror.transactions.forgotten), isolation):
             return NOTHING
@@ -108,6 +116,15 @@ class OnlyDeliveredIsCommitted(LogInvariant[Deliveries]):
         if mirror.transactions.any and (taint := taint_of_told(mirror, offset)):
             return self.excused(taint.rule, state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
+
+    def _other_epoch(self, state: Deliveries, event: Stamped, body: CommitInvoke, known: Delivered) -> str:
+        """What is wrong with the leader epoch of a position behind the last record, "" nothing. Where metadata has
+        epochs of its own (``kip-232: seed``), positions have no leader epoch."""
+        told = body.offsets[state.key][1]
+        if told == known.epoch or state.profile.feature("kip-232", event.node) != "kafka":
+            return ""
+        has, had = (f"leader epoch {each}" if each >= 0 else "no leader epoch" for each in (told, known.epoch))
+        return f"with {has}, but what it has read up to there ends with {had}"
 
 
 class CommittedPositionsExist(LogInvariant[State]):

@@ -253,7 +253,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
         api = Api.OffsetForLeaderEpoch.name
         if state.profile.is_older(api, VALIDATED_SINCE, *self._asked(event)):
             return self.excused("not-validated", state.key, sentence, before.by, event)
-        if _end_of(log, before.epoch) > before.offset:
+        unknown = all(batch.epoch != before.epoch for batch in log.batches)
+        if unknown and _end_of(log, before.epoch) > before.offset:
             return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)
         return self.violated(state.key, sentence, before.by, event)
 

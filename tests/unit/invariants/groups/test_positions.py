@@ -20,18 +20,24 @@ def test_what_was_delivered_is_committed() -> None:
     trace.commits(10, how="auto")
     trace.polled(ONE, (10, "a"), (11, "b"))
     trace.commits(12)
-    trace.polled(ONE, (12, "c"))
     trace.commits(12, how="async")
+    trace.polled(ONE, (12, "c"))
     trace.commits(13, how="auto")
     assert (trace.result("O3").status, trace.result("O3").tested) == ("held", 4)
 
 
 @pytest.mark.parametrize(
     ("offset", "says"),
-    [(13, "but it has read only up to 12"), (9, "but it began to read at 10"), (60, "but it has read only up to 12")],
+    [
+        (13, "but it has read only up to 12"),
+        (9, "but it began to read at 10"),
+        (60, "but it has read only up to 12"),
+        (11, "but it has read up to 12"),
+    ],
 )
 def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
-    """Shows that a commit beyond what the application was given violates O3, and one before where it began."""
+    """Shows that a commit beyond what the application was given violates O3, as does one before where it began, or
+    before the last record that it was given."""
     trace = GroupTrace()
     trace.lead(1)
     trace.moved(ONE, 10, "committed")
@@ -40,6 +46,55 @@ def test_what_was_not_delivered_is_committed(offset: int, says: str) -> None:
     (finding,) = trace.result("O3").violations
     assert finding.events == [by, trace.events[-1].id]
     assert finding.sentence == f"consumer-1 commits {offset} for {TP} in group g, {says}"
+
+
+def test_a_position_that_was_moved_back() -> None:
+    """Shows that a consumer which was sent back may commit where it is, though it was given more before."""
+    trace = GroupTrace()
+    trace.lead(1)
+    trace.moved(ONE, 10, "committed")
+    trace.polled(ONE, (10, "a"), (11, "b"))
+    trace.moved(ONE, 11, "truncation")
+    trace.commits(11)
+    assert trace.result("O3").status == "held"
+
+
+@pytest.mark.parametrize(("feature", "judged"), [("kafka", True), ("seed", False)])
+def test_the_epoch_of_the_last_record(feature: str, judged: bool) -> None:
+    """Shows that a position with another leader epoch than that of the last record violates O3, where it has one."""
+    for told, violated in ((3, False), (4, judged), (-1, judged)):
+        trace = GroupTrace(features={"kip-232": feature})
+        trace.lead(1)
+        trace.moved(ONE, 10, "committed")
+        trace.polled(ONE, (10, "a"), (11, "b"), batch_epoch=3)
+        trace.commits(12, leader_epoch=told)
+        assert (trace.result("O3").status == "violated") == violated
+    assert not judged or trace.result("O3").violations[0].sentence.endswith(
+        "with no leader epoch, but what it has read up to there ends with leader epoch 3"
+    )
+
+
+@pytest.mark.parametrize(("told", "status"), [(2, "held"), (3, "violated")])
+def test_the_epoch_of_a_position_from_which_nothing_was_read(told: int, status: str) -> None:
+    """Shows that it is the one with which the consumer began."""
+    trace = GroupTrace(features={"kip-232": "kafka"})
+    trace.lead(1)
+    trace.emit(ONE, ConsPos(TP, -1, 10, 2, "committed"))
+    trace.commits(10, leader_epoch=told)
+    assert trace.result("O3").status == status
+
+
+def test_the_epoch_behind_a_marker() -> None:
+    """Shows that the leader epoch of a position that has passed a marker is not judged."""
+    trace = TransactionsOfGroup(features={"kip-232": "kafka"})
+    trace.lead(1)
+    trace.write("a")
+    trace.write(epoch=4, marker="commit")
+    trace.high_watermark("broker-1", 2)
+    trace.moved(ONE, 0, "committed")
+    trace.polled(ONE, (0, "a"), batch_epoch=0)
+    trace.commits(2, leader_epoch=5)
+    assert trace.result("O3").status == "held"
 
 
 def test_who_has_no_position_commits_none() -> None:

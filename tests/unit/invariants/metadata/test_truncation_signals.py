@@ -12,13 +12,13 @@ from tests.unit.invariants.transactions.stage import TransactionTrace
 READER = "consumer-1"
 
 
-def elected(*uids: str, epoch: int = 1, has: tuple[str, ...] = ("a",), **profile: Any) -> TraceBuilder:
+def elected(*uids: str, epoch: int = 1, has: tuple[str, ...] = ("a",), read: int = 0, **profile: Any) -> TraceBuilder:
     """Broker-1 committed a, b and c; the reader got them; broker-2, which has only ``has``, is elected uncleanly and
-    appends ``uids``."""
+    appends ``uids``. ``read``: leader epoch that the reader takes them to be of."""
     trace = committed("a", "b", "c", followers=(3,), **profile)
     for uid in has:
         trace.append("broker-2", uid, role="follower")
-    trace.polled(READER, (0, "a"), (1, "b"), (2, "c"), epoch=0)
+    trace.polled(READER, (0, "a"), (1, "b"), (2, "c"), epoch=0, batch_epoch=read)
     trace.change(2, epoch, isr=(2,), cause="unclean")
     trace.assume(2, epoch)
     for uid in uids:
@@ -161,9 +161,18 @@ def test_what_excuses_a_reader() -> None:
     bounced = elected("x", "y", "z", bounced_versions={"OffsetForLeaderEpoch": [[0, 2]]})
     reads_on(bounced, (3, "z"))
     assert bounced.result("M10").excused == {"not-validated": 1}
-    longer = elected("z", has=("a", "p", "q", "r"))
-    longer.polled(READER, (4, "z"), broker=2, epoch=1, batch_epoch=1)
+    longer = elected("z", epoch=2, has=("a", "p", "q", "r"), read=1)
+    longer.polled(READER, (4, "z"), broker=2, epoch=2, batch_epoch=2)
     assert longer.result("M10").excused == {"older-epoch-reaches": 1}
+
+
+def test_an_epoch_that_the_leader_has_elsewhere() -> None:
+    """Shows that reading on is not excused where the leader's log has the reader's leader epoch, and another record at
+    its position: the reader takes a wrong leader epoch for that of its record."""
+    trace = elected("z", has=("a", "p", "q", "r"), read=1)
+    trace.polled(READER, (4, "z"), broker=2, epoch=1, batch_epoch=1)
+    (finding,) = trace.result("M10").violations
+    assert finding.sentence.endswith("although the log of that epoch has q of leader epoch 0 there")
 
 
 def passed(
