@@ -128,7 +128,7 @@ class PositionValidator(msgspec.Struct):
             epoch, end = ends[tp]
             if epoch < 0 or end < 0:
                 truncations.append(Truncation(tp, -1, -1))
-            elif end < position.offset:
+            elif end < position.offset or (end > position.offset and "truncation-forward" in step.defects):
                 if "truncation-one-short" in step.defects:
                     end = max(end - 1, 0)
                 truncations.append(Truncation(tp, end, epoch))

@@ -171,6 +171,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="unclean",
     ),
     Defect(
+        "truncation-forward",
+        "actors.client",
+        "M10",
+        "A consumer takes the end of its last leader epoch for its position also where it has not read so far.",
+        "KIP-320",
+        nemesis="groups",
+    ),
+    Defect(
         "later-changes-dropped",
         "actors.broker",
         "M8",

@@ -407,6 +407,9 @@ PROOFS: dict[str, Proof] = {
         "deposed", r"answered producer-1 with broker-1 in leader epoch 1 of orders-0, but no"
     ),
     "truncation-one-short": Proof("reads-on", r"consumer-1 went back to \d+ of orders-0, .* leader epoch \d+ ends at"),
+    "truncation-forward": Proof(
+        "no-position", r"consumer-1 took the log of orders-0 for truncated at \d+, but its position was \d+: nothing"
+    ),
     "produce-keeps-leader": Proof("deposed", r"producer-1 did not learn the leader of orders-0 within .*broker-1 in"),
     "fetcher-gives-up": Proof(
         "slow-leader",

@@ -114,7 +114,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
 
     It asks with the leader epoch of its last record, or of a marker or an aborted record behind that one, or, if it
     begins at a committed position, with that of the last record that its group processed, and goes back exactly to the
-    offset in the answer.
+    offset in the answer. An answer that is not below its position says that nothing before it is lost: it stays there.
 
     A consumer cannot ask if it does not know the leader epoch before its position: after a look-up, or after a seek to
     an offset without an epoch, until it gets a record; or if its Fetch version, or its broker, is too old.
@@ -195,7 +195,16 @@ class TruncationIsSignalled(LogInvariant[Places]):
         known = body.epoch >= 0 and body.new > 0 and (body.new, body.epoch) not in state.hollow
         if body.reason in ("truncation", "seek") and known:
             state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event), isolation)
-        if body.reason != "truncation" or told is None or told.req != event.req:
+        if body.reason != "truncation":
+            return NOTHING
+        if body.new >= body.old:
+            sentence = (
+                f"{event.node} took the log of {state.key} for truncated at {body.new:,}, but its position was "
+                f"{body.old:,}: nothing before that is lost"
+            )
+            proof = (event,) if told is None or told.req != event.req else (told.by, event)
+            return self.violated(state.key, sentence, *proof)
+        if told is None or told.req != event.req:
             return NOTHING
         state.tested += 1
         if (body.new, body.epoch) == (told.end, told.epoch):

@@ -92,6 +92,24 @@ def test_a_reader_goes_back_to_where_it_is_told() -> None:
     )
 
 
+def test_a_reader_goes_back_and_never_forwards() -> None:
+    """Shows that a position which is truncated to itself, or further on, violates M10, also where the leader told of
+    that offset, and where no answer is known."""
+    for end, violated in ((2, 0), (3, 1), (4, 1)):
+        for told in (True, False):
+            trace = elected("x", "y", "z")
+            if told:
+                asks(trace, 0, (0, end))
+            trace.emit(READER, ConsPos(TP, 3, end, 0, "truncation"))
+            assert trace.result("M10").violated == violated, (end, told)
+    forwards = elected("x", "y", "z")
+    asks(forwards, 0, (0, 4))
+    forwards.emit(READER, ConsPos(TP, 3, 4, 0, "truncation"))
+    assert forwards.result("M10").violations[0].sentence == (
+        "consumer-1 took the log of orders-0 for truncated at 4, but its position was 3: nothing before that is lost"
+    )
+
+
 def test_a_reader_goes_back_to_where_the_log_begins() -> None:
     """Shows that a position comes after no record if a leader named it as the end of a leader epoch of which its log
     has nothing, for whoever begins there, and that any other one does."""
@@ -134,7 +152,7 @@ def test_a_reader_that_reads_on_past_what_it_has_not_seen() -> None:
 
 def test_a_truncated_position_must_be_in_the_log() -> None:
     """Shows that a position with a leader epoch which the leader's log does not have there violates M10."""
-    for offset, violated in ((1, 0), (3, 1)):
+    for offset, violated in ((1, 0), (2, 1)):
         trace = elected("x", "y", "z")
         trace.emit(READER, ConsPos(TP, 3, offset, 0, "truncation"))
         reads_on(trace, (3, "z"))
