@@ -106,6 +106,8 @@ class ConsumerNode(ClientNode):
 
     def _reset(self, step: Step, position: TopicPartitionState) -> None:
         timestamp = _RESETS.get(self.spec.config["auto.offset.reset"])
+        if timestamp == EARLIEST and "reset-to-the-other-end" in step.defects:
+            timestamp = LATEST
         if timestamp is not None:
             isolation = self.fetcher.isolation
             position.lookup = self.offsets.begin(step, position.tp, timestamp, isolation, "reset")

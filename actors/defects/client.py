@@ -143,6 +143,13 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         settings=("features.kip-207=seed",),
     ),
     Defect(
+        "reset-to-the-other-end",
+        "actors.client",
+        "H9",
+        "A consumer that has to begin at the earliest offset asks for the latest.",
+        nemesis="clients",
+    ),
+    Defect(
         "lookup-by-batch",
         "actors.broker",
         "H4",

@@ -317,6 +317,9 @@ PROOFS: dict[str, Proof] = {
         "comes-back", r"requests still waited in list-offsets-1 at the end: ListOffsets of call \d+, which has"
     ),
     "refusal-is-offset-0": Proof("no-position", r"consumer-1 set its first position in orders-0 to 0, but broker-1"),
+    "reset-to-the-other-end": Proof(
+        "two-readers", r"consumer-1 set its first position .* had been asked for timestamp -1, and not for -2"
+    ),
     "epochs-outlive-topic": Proof(
         "topic-of-high-epoch", r"did not take over leader epoch 0 of orders-\d\S* from broker-\d"
     ),

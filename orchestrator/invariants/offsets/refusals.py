@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name, traits
+from actors.node.list_timestamps import EARLIEST, LATEST
 from actors.node.messages import API_NAMES, Api
 from actors.node.spec import Role, partition_name
 from actors.trace.events import (
@@ -32,6 +33,10 @@ CONSUMERS: frozenset[Role] = frozenset({"consumer", "group-consumer", "mirror", 
 API_TIMEOUT = "default.api.timeout.ms"
 MAX_AGE = "metadata.max.age.ms"
 
+RESET = "auto.offset.reset"
+RESETS = {"earliest": EARLIEST, "latest": LATEST}
+"""Where a consumer begins that has no position -> the timestamp that it asks for."""
+
 REPLIES_REMEMBERED = 256
 """Answers that are on their way to a client."""
 
@@ -58,10 +63,11 @@ class Asking(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a broker told about one partition."""
+    """What a broker told about one partition. ``timestamp``: that it was asked for."""
 
     error: int
     offset: int
+    timestamp: int
     broker: str
     by: Witness
 
@@ -70,7 +76,7 @@ class Client(State):
     """One client. ``allowed``: refreshes of metadata that have another reason than a refusal; ``answers``: id of a
     broker's answer -> what it told by partition: the answer is the cause of what the client makes of it;
     ``refetching``: partition -> error of its last Fetch, and that error's event; ``clock``: a fault changed its
-    clock; ``as_consumer``: it asks as a consumer's call does."""
+    clock; ``as_consumer``: it asks as a consumer's call does; ``policy``: its auto.offset.reset."""
 
     role: str = ""
     api_timeout_us: int = 0
@@ -84,13 +90,15 @@ class Client(State):
     epochs: dict[str, int] = {}
     clock: bool = False
     as_consumer: bool = False
+    policy: str = ""
 
 
 class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     """KIP-207 gives the refusal an error of its own so that clients wait and ask the same leader again: metadata is not
     stale, the position is not wrong, and the application need not learn of it. No other transient error is an answer
     either. Every offset that a client reports to its application, and every position that a consumer takes from a
-    look-up, its first one too, comes from a leader's answer without an error.
+    look-up, its first one too, comes from a leader's answer without an error, to the question that was to be asked: for
+    the timestamp that the application named, or for the end of the log that auto.offset.reset names.
 
     Example: broker-2 answers list-offsets-1 with OFFSET_NOT_AVAILABLE. The next answer to list-offsets-1 is to the same
     question, 100 ms later and without a Metadata request in between. The client must not return the error to its
@@ -129,6 +137,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             api_timeout_us=int(profile.setting(API_TIMEOUT, key, 60_000)) * 1000,
             max_age_us=int(profile.setting(MAX_AGE, key, 300_000)) * 1000,
             as_consumer=key in profile.consumer_calls,
+            policy=str(profile.setting(RESET, key, "earliest")),
         )
 
     def hear(self, state: Client, event: Stamped) -> Emissions:
@@ -162,7 +171,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         else:
             assert type(body) is NodeUp
             own = Client(state.key, state.tested, body.role, state.api_timeout_us, state.max_age_us, clock=state.clock)
-            own.as_consumer = state.as_consumer
+            own.as_consumer, own.policy = state.as_consumer, state.policy
             for name in Client.__struct_fields__:
                 setattr(state, name, getattr(own, name))
         return NOTHING
@@ -174,7 +183,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             return
         by = witness(event)
         state.answers[event.id] = {
-            partition_name(told.tp): Answer(told.error, told.offset, event.node, by) for told in body.partitions
+            partition_name(told.tp): Answer(told.error, told.offset, told.timestamp, event.node, by)
+            for told in body.partitions
         }
         if len(state.answers) > REPLIES_REMEMBERED:  # the older ones have arrived, or never will
             del state.answers[next(iter(state.answers))]
@@ -199,7 +209,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             state.allowed = _REASONED
         if body.outcome == "ok":
             sentence = f"{event.node} returned offset {body.offset:,} of {body.tp} to its application"
-            return [*found, *self._believed(state, event, body.tp, body.offset, sentence)]
+            return [*found, *self._believed(state, event, body.tp, body.offset, body.timestamp, sentence)]
         if not traits(body.error).retriable or asking is None:
             return found
         lasted_us = event.wall - asking.wall_us
@@ -254,10 +264,13 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         whence = "its first position" if body.old < 0 else "its position"
         was = "" if body.old < 0 else f" (before: {body.old:,})"
         sentence = f"{event.node} set {whence} in {body.tp} to {body.new:,}{was}"
-        return self._believed(state, event, body.tp, body.new, sentence)
+        asked = RESETS.get(state.policy)
+        if asked is None:
+            return self.violated(state.key, f"{sentence}, although it has {RESET}={state.policy}", event)
+        return self._believed(state, event, body.tp, body.new, asked, sentence)
 
-    def _believed(self, state: Client, event: Stamped, tp: str, offset: int, sentence: str) -> Emissions:
-        """A client acts on an offset: the answer that it handles must have told it."""
+    def _believed(self, state: Client, event: Stamped, tp: str, offset: int, asked: int, sentence: str) -> Emissions:
+        """A client acts on an offset: the answer that it handles must have told it, for the timestamp ``asked``."""
         state.tested += 1
         answer = state.answers.get(event.cause, {}).get(partition_name(tp))
         if answer is None:
@@ -266,6 +279,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             told = f"{answer.broker} had refused with {error_name(answer.error)}"
         elif answer.offset != offset:
             told = f"{answer.broker} had answered {answer.offset:,}"
+        elif answer.timestamp != asked:
+            told = f"{answer.broker} had been asked for timestamp {answer.timestamp:,}, and not for {asked:,}"
         else:
             return NOTHING
         return self.violated(state.key, f"{sentence}, but {told}", answer.by, event)

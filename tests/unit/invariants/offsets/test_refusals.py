@@ -17,6 +17,7 @@ from actors.trace.events import (
     Rpc,
     RpcReply,
 )
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -25,6 +26,7 @@ class Refused:
 
     def __init__(self, client: str = "list-offsets-1", role: str = "list-offsets", **profile: Any) -> None:
         self.client = client
+        self.asked = -1 if role == "list-offsets" else -2
         self.trace = TraceBuilder(**profile)
         self.trace.emit(client, NodeUp(role, -1, "", False, False))
         for _ in range(2):
@@ -42,7 +44,7 @@ class Refused:
 
     def answered(self, offset: int, error: int = 0) -> None:
         """Broker-2 answers; what comes next is what the client makes of that."""
-        told = ReplyPartition(TP, error, offset)
+        told = ReplyPartition(TP, error, offset, timestamp=self.asked)
         body = RpcReply("ListOffsets", 7, self.client, "c", 1, -1, 0, 0, [told])
         self.trace.cause = self.trace.emit("broker-2", body)
 
@@ -188,6 +190,44 @@ def test_a_position_is_what_a_leader_told(reason: str) -> None:
         .violations[0]
         .sentence.endswith("to 5 (before: 0), but no answer contained that offset")
     )
+
+
+@pytest.mark.parametrize("reason", ["assign", "reset"])
+def test_a_consumer_begins_where_auto_offset_reset_says(reason: str) -> None:
+    """Shows that a position which was looked up at the other end of the log violates H9, as does any if there is to be
+    none, and that a new incarnation is held to the same; a position that the application sought is not."""
+
+    def took(policy: str, asked: int, why: str) -> InvariantResult:
+        refused = Refused("consumer-1", "consumer", nodes={"consumer-1": {"config": {"auto.offset.reset": policy}}})
+        refused.trace.up("consumer-1", "consumer")
+        refused.asked = asked
+        refused.answered(41)
+        refused.trace.moved("consumer-1", 41, why, -1 if why == "assign" else 7)
+        return refused.trace.result("H9")
+
+    for policy, asked, violated in (
+        *(("earliest", -2, 0), ("earliest", -1, 1), ("earliest", -4, 1)),
+        *(("latest", -1, 0), ("latest", -2, 1), ("none", -2, 1), ("none", -1, 1)),
+    ):
+        assert took(policy, asked, reason).violated == violated, (policy, asked)
+        assert took(policy, asked, "seek").violated == 0
+    assert (
+        took("earliest", -1, reason)
+        .violations[0]
+        .sentence.endswith("but broker-2 had been asked for timestamp -1, and not for -2")
+    )
+    assert took("none", -1, reason).violations[0].sentence.endswith("although it has auto.offset.reset=none")
+
+
+def test_an_application_is_told_of_the_timestamp_that_it_named() -> None:
+    """Shows that an offset which a client hands to its application as that of another timestamp than it asked for
+    violates H9."""
+    for asked, violated in ((-1, 0), (-2, 1), (1500, 1)):
+        refused = Refused()
+        refused.asked = asked
+        refused.answered(4)
+        refused.trace.told(refused.client, refused.op, 4, 2, 0)
+        assert refused.trace.result("H9").violated == violated, asked
 
 
 def test_an_application_is_told_what_a_leader_told() -> None:
