@@ -208,6 +208,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "every-answer-renames",
+        "actors.client",
+        "M1",
+        "A client forgets the ids of topics, and takes each answer for one about other topics.",
+        "KAFKA-6262",
+        nemesis="clients",
+    ),
+    Defect(
         "epochs-outlive-topic",
         "actors.client",
         "M9",

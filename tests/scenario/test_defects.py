@@ -324,6 +324,7 @@ PROOFS: dict[str, Proof] = {
         "topic-of-high-epoch", r"did not take over leader epoch 0 of orders-\d\S* from broker-\d"
     ),
     "older-metadata-taken": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 although it"),
+    "every-answer-renames": Proof("stale-broker", r"took over leader epoch \d+ of orders-0 from broker-3 although it"),
     "refused-leader-taken": Proof(
         "stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, although"
     ),

@@ -39,6 +39,9 @@ BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
 CHECKED_SINCE = 4
 """Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
 
+IDENTIFIED_SINCE = 10
+"""Version of Metadata that tells the ids of topics."""
+
 REMEMBERED = 64
 """Leaders of a partition that are remembered of a client: what it sent before that has arrived long ago."""
 
@@ -88,12 +91,17 @@ def asked_about(
 
 class Beliefs(State):
     """Of one client in one incarnation. keys: name of a partition -> the partition that it takes it to be.
+    topic_ids: of each topic, what it was told last. version: of the last answer. identified: topics of which the last
+    answer that it took over told the id. pushed: brokers have their metadata from UpdateMetadata, which may lack ids.
     metadata_epoch: of the last answer that it took over by it, -1 none."""
 
     incarnation: int = 0
     partitions: dict[str, Belief] = {}
     keys: dict[str, str] = {}
     topic_ids: dict[str, str] = {}
+    version: int = -1
+    identified: set[str] = set()
+    pushed: bool = False
     metadata_epoch: int = -1
     metadata_by: Witness | None = None
 
@@ -107,7 +115,18 @@ class Beliefs(State):
     def begin(self, incarnation: int) -> None:
         """A client that starts believes nothing."""
         self.incarnation, self.partitions, self.keys, self.topic_ids = incarnation, {}, {}, {}
+        self.version, self.identified = -1, set()
         self.metadata_epoch, self.metadata_by = -1, None
+
+    def note_ids(self, body: MetaView) -> None:
+        """Take an answer over: of topics that it lacks, or whose ids it does not tell, the client forgets the ids. The
+        view has an id only where it is another one than the client knew."""
+        self.topic_ids.update(body.topic_ids)
+        if body.source != "metadata" or body.metadata_accepted is False:
+            return
+        told = {split_topic_partition(tp)[0] for tp in (*body.epochs, *body.accepted)}
+        known = {topic for topic in told if topic in body.topic_ids or topic in self.identified}
+        self.identified = known if self.version >= IDENTIFIED_SINCE and not self.pushed else set()
 
 
 def _asked_at(event: Stamped, client: str, incarnation: int) -> int:
@@ -143,10 +162,10 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         "a client that knows a leader epoch accepts another answer, or asks for offsets or records in a leader epoch"
     )
     route = CLIENT
-    types = (NodeUp, MetaView, PollReturn, RpcReply)
-    cases = {RpcReply: ("ListOffsets",)}
+    types = (NodeUp, MetaView, PollReturn, Rpc, RpcReply)
+    cases = {Rpc: ("Metadata",), RpcReply: ("ListOffsets",)}
     exemptions = {
-        "topic-forgotten": "An answer in between lacked the topic and its id: Kafka takes the next answer for another "
+        "topic-forgotten": "The answer before lacked the topic or its id: Kafka takes the next answer for another "
         "topic.",
     }
     unseen = (
@@ -155,7 +174,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     )
 
     def initial(self, key: str, profile: Profile) -> Beliefs:
-        return Beliefs(key)
+        return Beliefs(key, pushed=profile.setting("metadata.propagation", default="log") == "push")
 
     def step(self, state: Beliefs, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -166,6 +185,9 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             return self._viewed(state, event, body)
         elif kind is RpcReply:
             return self._asked(state, event, body)
+        elif kind is Rpc:
+            if body.api == Api.Metadata.name and body.outcome == "answered":
+                state.version = body.version
         elif body.outcome == "ok" and body.leader_epoch >= 0:
             return self._fetched(state, event, body)
         return NOTHING
@@ -182,7 +204,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
                 _adopt(state, event, tp, body.leaders.get(tp, NOBODY), epoch)
             else:
                 state.tested += belief.seen >= 0
-        state.topic_ids.update(body.topic_ids)
+        state.note_ids(body)
         return found
 
     def _as_a_whole(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
@@ -218,7 +240,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             f"{event.node} took over leader epoch {epoch} of {tp} from {body.server} although it knew leader "
             f"epoch {belief.seen}"
         )
-        if told:
+        if told and topic not in state.identified:
             belief.fetched = -1
             return self.excused("topic-forgotten", state.key, sentence, belief.by, event)
         return self.violated(state.key, sentence, belief.by, event)

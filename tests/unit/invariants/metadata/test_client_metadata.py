@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors.trace.events import CtlFault, CtlPhase, ErrorSeen, MetaView, NodeUp, ReplyPartition, Rpc, RpcReply
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 CLIENT = "consumer-1"
@@ -41,9 +42,10 @@ class Told:
         self.trace.cause, self.trace.req = "", ""
         return answer
 
-    def refreshes(self, took_ms: int = 0, outcome: Any = "answered", broker: int = 3) -> str:
+    def refreshes(self, took_ms: int = 0, outcome: Any = "answered", broker: int = 3, version: int = 12) -> str:
         """A Metadata request ends."""
-        return self.trace.emit(CLIENT, Rpc("Metadata", 12, f"broker-{broker}", "c", 1, outcome, [], took_ms=took_ms))
+        rpc = Rpc("Metadata", version, f"broker-{broker}", "c", 1, outcome, [], took_ms=took_ms)
+        return self.trace.emit(CLIENT, rpc)
 
     def is_refused(self) -> str:
         """A broker says that it does not lead."""
@@ -92,7 +94,9 @@ def test_what_makes_a_client_forget() -> None:
     anew.view(2, 0, topic_ids={"orders": "b"})
     assert (anew.trace.result("M1").violated, anew.trace.result("M1").excused) == (0, {})
     missing = Told()
+    missing.refreshes()
     missing.view(2, 5, topic_ids={"orders": "a"})
+    missing.trace.emit(CLIENT, MetaView("broker-3", {}, []))
     missing.view(1, 4, topic_ids={"orders": "a"})
     assert missing.trace.result("M1").excused == {"topic-forgotten": 1}
     old = Told()
@@ -104,6 +108,34 @@ def test_what_makes_a_client_forget() -> None:
     again.trace.up(CLIENT, "consumer")
     again.view(1, 4)
     assert again.trace.result("M1").violated == 0
+
+
+def test_a_topic_is_forgotten_only_if_an_answer_lacked_it() -> None:
+    """Shows that a client which takes a topic whose id it was told for another one of that id violates M1, whatever it
+    heard in between, and that it is excused if the answer before, or the first one, told no id."""
+
+    def goes_back(*between: MetaView, version: int = 12, first: int = 12, **profile: Any) -> InvariantResult:
+        told = Told(**profile)
+        told.refreshes(version=first)
+        told.view(2, 5, topic_ids={"orders": "a"} if first >= 10 else {})
+        for view in between:
+            told.refreshes(version=version)
+            told.trace.emit(CLIENT, view)
+        told.refreshes()
+        told.view(1, 4, topic_ids={"orders": "a"})
+        return told.trace.result("M1")
+
+    same, refused = MetaView("broker-3", {}, [TP]), MetaView("broker-3", {TP: 4}, [])
+    lacks = MetaView("broker-3", {"bills-0": 1}, ["bills-0"])
+    heard, hint = (MetaView("broker-2", {TP: 6}, [], source=source) for source in ("heard", "hint"))
+    for between in ((), (same,), (refused,), (heard,), (hint,), (lacks, MetaView("broker-3", {TP: 5}, [TP]), same)):
+        excused = {"topic-forgotten": 1} if lacks in between else {}
+        assert (goes_back(*between).violated, goes_back(*between).excused) == (0 if excused else 1, excused), between
+    named = MetaView("broker-3", {TP: 5}, [TP], topic_ids={"orders": "a"})
+    assert goes_back(lacks, named).violated == 1
+    assert goes_back(lacks).excused == goes_back(same, version=9).excused == {"topic-forgotten": 1}
+    assert goes_back(first=9).excused == goes_back(config={"metadata.propagation": "push"}).excused
+    assert goes_back(first=9).excused == {"topic-forgotten": 1}
 
 
 def test_a_client_that_asks_as_if_it_did_not_know() -> None:
