@@ -450,7 +450,8 @@ class ConsumerCoordinator(msgspec.Struct):
         offset = position.offset + (5 if "commits-ahead" in step.defects else 0)
         if "commits-behind" in step.defects:
             offset = max(offset - 1, 0)
-        return [offset, leader_epoch, owner.metadata.metadata_epoch]
+        metadata_epoch = -1 if "commits-without-metadata-epoch" in step.defects else owner.metadata.metadata_epoch
+        return [offset, leader_epoch, metadata_epoch]
 
     def on_committed(self, step: Step, owner: Owner, ended: Ended) -> Committed | None:
         """Take the end of an OffsetCommit; returns the commit if it is over."""

@@ -215,6 +215,15 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         settings=EPOCHS,
     ),
     Defect(
+        "commits-without-metadata-epoch",
+        _MEMBER,
+        "M6",
+        "A member commits its positions without the epoch of its metadata.",
+        "KIP-232",
+        nemesis="groups",
+        settings=EPOCHS,
+    ),
+    Defect(
         "begins-after-committed",
         _MEMBER,
         "C5",

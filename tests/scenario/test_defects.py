@@ -532,6 +532,9 @@ PROOFS: dict[str, Proof] = {
         "group", r"with no leader epoch, but what it has read up to there ends with leader epoch \d+", (3,)
     ),
     "begins-with-old-metadata": Proof("group-epochs", r"with metadata epoch \d+ while its own metadata had", (3,)),
+    "commits-without-metadata-epoch": Proof(
+        "group-epochs", r"commits orders-\d with metadata epoch -1 while its own metadata has epoch \d+", (3,)
+    ),
     "marker-of-other-kind": Proof(
         "transactions",
         r"broker-\d appended a marker \(\w+\) of producer id \d+, .*; the coordinator's decision was (commit|abort)",

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from actors.trace.events import (
+    CommitInvoke,
     CommittedReturn,
     ConsPos,
     CtlFault,
@@ -204,9 +205,11 @@ class Demand(msgspec.Struct, frozen=True):
 
 
 class Waiting(State):
-    """Of one client in one incarnation. epoch: of the metadata that it took over last. demands: by topic partition."""
+    """Of one client in one incarnation. epoch: of the metadata that it took over last, -1 none; by: that event.
+    demands: by topic partition."""
 
     epoch: int = -1
+    by: Witness | None = None
     demands: dict[str, Demand] = {}
 
 
@@ -219,14 +222,16 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
 
     Example: consumer-2 looks up its position and gets 40 of orders-0, committed with metadata epoch 7. Its own metadata
     has epoch 5, and it fetches.
+
+    For that each commit carries the metadata epoch that its consumer has: without it the next member does not wait.
     """
 
     id = "M6"
     title = "A consumer begins at a committed position only with metadata that is no older than the commit's"
-    source = "KIP-232 (version 16), Proposed Changes 4; KAFKA-6262"
+    source = "KIP-232 (version 16), Proposed Changes 3 and 4; KAFKA-6262"
     tested_when = "a consumer reads a partition for the first time after it looked up a position with a metadata epoch"
     route = NODE
-    types = (NodeUp, CommittedReturn, MetaView, PollReturn, ConsPos, ErrorSeen)
+    types = (NodeUp, CommitInvoke, CommittedReturn, MetaView, PollReturn, ConsPos, ErrorSeen)
     of_groups = True
     at = SEED
     unseen = (
@@ -243,10 +248,12 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
         body: Any = event.body
         kind = type(body)
         if kind is NodeUp:
-            state.epoch, state.demands = -1, {}
+            state.epoch, state.by, state.demands = -1, None, {}
         elif kind is MetaView:
             if taken_epoch(body) >= 0:
-                state.epoch = taken_epoch(body)
+                state.epoch, state.by = taken_epoch(body), witness(event)
+        elif kind is CommitInvoke:
+            return self._commits(state, event, body)
         elif kind is CommittedReturn:
             for tp, entry in body.offsets.items() if body.outcome == "ok" else ():
                 state.demands.pop(tp, None)
@@ -256,6 +263,16 @@ class ConsumptionWaitsForMetadata(KeyedInvariant[Waiting]):
             return self._fetched(state, event, body.tp)
         elif kind is ConsPos and body.reason in ("seek", "assign"):
             state.demands.pop(body.tp, None)
+        return NOTHING
+
+    def _commits(self, state: Waiting, event: Stamped, body: CommitInvoke) -> Emissions:
+        for tp, entry in body.offsets.items():
+            if entry[EPOCH] != state.epoch:
+                sentence = (
+                    f"{event.node} commits {tp} with metadata epoch {entry[EPOCH]:,} while its own metadata has epoch "
+                    f"{state.epoch:,}"
+                )
+                return self.violated(state.key, sentence, state.by, event)
         return NOTHING
 
     def _fetched(self, state: Waiting, event: Stamped, tp: str) -> Emissions:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from actors.trace.events import (
+    CommitInvoke,
     CommittedReturn,
     ConsPos,
     CtlFault,
@@ -17,6 +18,7 @@ from actors.trace.events import (
     MetaWait,
     NodeUp,
 )
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 CLIENT = "consumer-1"
@@ -130,6 +132,30 @@ def test_a_broker_does_not_go_back() -> None:
         again.cause = again.up("broker-1")
         again.view(epoch)
     assert again.result("M3").violated == 0
+
+
+def test_a_commit_has_the_metadata_epoch_of_its_consumer() -> None:
+    """Shows that a commit with another metadata epoch than that of the answer that the member took over last violates
+    M6, and that -1 is right until it has taken one over, and again after a restart."""
+
+    def commits(epoch: int, *views: tuple[int, bool], again: bool = False) -> InvariantResult:
+        trace = Counted()
+        for seen, accepted in views:
+            trace.view(seen, accepted=accepted)
+        if again:
+            trace.up(CLIENT, "consumer")
+        offsets = {"bills-0": [3, -1, epoch], TP: [10, -1, epoch]}
+        trace.emit(CLIENT, CommitInvoke("op", "g", CLIENT, 1, offsets, "sync"))
+        return trace.result("M6")
+
+    views = ((5, True), (7, True), (6, False), (-1, True))
+    for epoch, violated in ((7, 0), (5, 1), (6, 1), (-1, 1)):
+        assert commits(epoch, *views).violated == violated, epoch
+    assert commits(-1).violated == commits(-1, *views, again=True).violated == 0
+    assert commits(7, *views, again=True).violated == 1
+    assert commits(-1, *views).violations[0].sentence == (
+        "consumer-1 commits bills-0 with metadata epoch -1 while its own metadata has epoch 7"
+    )
 
 
 def test_a_consumer_waits_for_the_metadata_of_a_commit() -> None:
