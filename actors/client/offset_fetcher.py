@@ -145,7 +145,7 @@ class OffsetFetcher(msgspec.Struct):
         request = ListOffsetsRequest(replica_id=self.replica_id)
         if version >= 2 and "isolation-not-asked" not in step.defects:
             request.isolation_level = wanted[0].isolation
-        if version >= 10:
+        if version >= 10 and "time-limit-untold" not in step.defects:
             asks_as_admin = wanted[0].manner == "admin"
             request.timeout_ms = self.api_timeout_ms if asks_as_admin else self.request_timeout_ms
         topics: dict[str, ListOffsetsRequest.ListOffsetsTopic] = {}

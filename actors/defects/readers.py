@@ -30,6 +30,14 @@ READER_DEFECTS: tuple[Defect, ...] = (
         nemesis=_NEMESIS,
     ),
     Defect(
+        "time-limit-untold",
+        "actors.client",
+        "R2",
+        "A client does not tell for how long its ListOffsets may wait.",
+        "KIP-1075",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
         "lookup-timeout-of-start",
         _WHERE,
         "R2",

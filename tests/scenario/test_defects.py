@@ -214,6 +214,7 @@ PROOFS: dict[str, Proof] = {
     "lookup-ignores-timeout": Proof(
         "remote-reads", r"with REQUEST_TIMED_OUT after 1,\d+ ms, but its timeout was 3,000 ms"
     ),
+    "time-limit-untold": Proof("remote-reads", r"with TimeoutMs 0, but it has default.api.timeout.ms=\d+"),
     "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
     "expiry-drops-finished": Proof(
         "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (2,)

@@ -30,6 +30,11 @@ from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, Parked, 
 TIMEOUT = "remote.list.offsets.request.timeout.ms"
 TIMEOUT_SINCE = 10
 """Version of ListOffsets that brought TimeoutMs."""
+API_TIMEOUT = "default.api.timeout.ms"
+REQUEST_TIMEOUT = "request.timeout.ms"
+BROKER = "broker-"
+PROBER = "list-offsets-"
+"""How the names of clients begin that ask as the admin client does, or as a consumer's call."""
 NOT_SUPPLIED = {"draft": -1}
 """TimeoutMs of a request without one, by variant of the KIP; 0 in Kafka."""
 
@@ -117,8 +122,9 @@ class OneAnswerPerQuestion(ParkedInvariant[Answers]):
 class Deadlines(Waits):
     """``settings``: (offset in the metadata log, scope, value) of each change of the broker's setting, in order.
     ``image``: the end of the broker's metadata image in that log. ``static_ms``: the value with which it started.
-    ``wait_ms``: connection -> the timeout of its waiting request."""
+    ``wait_ms``: connection -> the timeout of its waiting request. ``profile``: with the settings of the clients."""
 
+    profile: Profile = Profile()
     settings: list[tuple[int, int, str | None]] = []
     image: int = 0
     static_ms: int = 30_000
@@ -140,6 +146,9 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
     look-up in orders-0 ends at once. After 30 s broker-1 answers with the offset of orders-0, and with
     REQUEST_TIMED_OUT for orders-1. The timeout of a request without TimeoutMs is the value that
     remote.list.offsets.request.timeout.ms has when the request arrives.
+
+    A client tells for how long it waits itself: the admin client for default.api.timeout.ms, a consumer for
+    request.timeout.ms.
     """
 
     id = "R2"
@@ -166,13 +175,13 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
 
     def initial(self, key: str, profile: Profile) -> Deadlines:
         static_ms = int(profile.setting(TIMEOUT, key, CONFIG[TIMEOUT].default))
-        return Deadlines(key, static_ms=static_ms, kip_1075=profile.feature(FEATURE, key))
+        return Deadlines(key, static_ms=static_ms, kip_1075=profile.feature(FEATURE, key), profile=profile)
 
     def hear(self, state: Deadlines, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is not ConfigChange:
             return super().hear(state, event)
-        own = f"broker/{node_id(state.key)}" if state.key.startswith("broker-") else ""
+        own = f"broker/{node_id(state.key)}" if state.key.startswith(BROKER) else ""
         if body.key == TIMEOUT and body.resource in (own, "broker/"):
             # Two controllers may both have written at an offset; the log has the record of the newer one.
             change = (body.offset, 0 if body.resource == own else 1, body.value)
@@ -186,7 +195,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
             self.park(state, event, body)
             wait_ms = self._wait_ms(state, body)
             state.wait_ms[body.connection] = wait_ms
-            return (Deadline(event.wall + 1000 * wait_ms + SLACK_US),)
+            return (*self._told(state, event, body), Deadline(event.wall + 1000 * wait_ms + SLACK_US))
         if type(body) is TierTask:
             self.finish_read(state, event, body)
         elif type(body) is MetaImage:
@@ -197,6 +206,19 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
         else:
             state.parked, state.wait_ms = {}, {}
         return NOTHING
+
+    def _told(self, state: Deadlines, event: Stamped, body: RpcPark) -> Emissions:
+        """A request says for how long its client waits. The run tells the settings of its own clients."""
+        admin = body.src.startswith(PROBER) and body.src not in state.profile.consumer_calls
+        key = API_TIMEOUT if admin else REQUEST_TIMEOUT
+        own = state.profile.nodes.get(body.src, {}).get("config", {}).get(key)
+        server = body.src.startswith(BROKER)
+        if body.version < TIMEOUT_SINCE or own is None or server or body.timeout_ms == own:
+            return NOTHING
+        sentence = (
+            f"{body.src} asked {event.node} for offsets with TimeoutMs {body.timeout_ms:,}, but it has {key}={own:,}"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _wait_ms(self, state: Deadlines, body: RpcPark) -> int:
         if body.version >= TIMEOUT_SINCE and body.timeout_ms > NOT_SUPPLIED.get(state.kip_1075, 0):

@@ -8,6 +8,7 @@ from actors.node.errors import KafkaError
 from actors.trace.events import ConfigChange, MetaImage, PartRemove, ReplyPartition
 from tests.unit.invariants.tiers.waiting import (
     BROKER,
+    CLIENT,
     NOT_LEADER,
     REJECTED,
     TIMED_OUT,
@@ -71,6 +72,31 @@ def test_two_answers_and_none() -> None:
     restarted.park()
     restarted.answered()
     assert restarted.of("R1") == ("held", 1)
+
+
+@pytest.mark.parametrize(
+    ("callers", "own"), [((), "default.api.timeout.ms"), ((CLIENT,), "request.timeout.ms")], ids=["admin", "consumer"]
+)
+def test_a_client_tells_for_how_long_it_waits(callers: tuple[str, ...], own: str) -> None:
+    """Shows that another TimeoutMs than the client's own time limit, that of its manner, violates R2, from the version
+    on that has it; that of a client whose settings the run does not tell is not judged."""
+    config = {"default.api.timeout.ms": 3000, "request.timeout.ms": 1000}
+
+    def asks(timeout_ms: int, version: int = 11, known: bool = True) -> Waiting:
+        nodes = {CLIENT: {"config": config}} if known else {}
+        trace = Waiting(nodes=nodes, consumer_calls=list(callers))
+        trace.park(timeout_ms=timeout_ms, version=version)
+        trace.answered()
+        return trace
+
+    for timeout_ms in (0, -1, 1000, 3000):
+        status = "held" if timeout_ms == config[own] else "violated"
+        assert asks(timeout_ms).of("R2")[0] == status, timeout_ms
+        assert asks(timeout_ms, known=False).of("R2")[0] == "held"
+    assert asks(0, version=9).of("R2")[0] == "held"
+    assert asks(0).says("R2") == (
+        f"list-offsets-1 asked broker-1 for offsets with TimeoutMs 0, but it has {own}={config[own]:,}"
+    )
 
 
 def test_what_did_not_wait_is_no_test() -> None:
