@@ -115,6 +115,20 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "copies-go-by-local-limit",
+        WHERE,
+        "R13",
+        "A leader deletes copies that are too old for local retention.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "copy-is-as-old-as-first-record",
+        WHERE,
+        "R13",
+        "A leader tells of a copy that it is as old as its oldest record.",
+        nemesis="tiers",
+    ),
+    Defect(
         "copies-below-start-stay",
         WHERE,
         "R13",

@@ -106,6 +106,20 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "first-record-is-too-old",
+        "actors.log",
+        "L17",
+        "Retention by age goes by the oldest record of a segment.",
+        nemesis="retention",
+    ),
+    Defect(
+        "no-limit-is-none-kept",
+        "actors.log",
+        "L17",
+        "Retention by size takes -1 for the number of bytes to keep.",
+        nemesis="retention",
+    ),
+    Defect(
         "segments-never-full",
         "actors.log",
         "P29",

@@ -25,7 +25,7 @@ def delete_old_segments(step: Step, files: Files, log: ReplicaLog) -> bool:
     if below:
         log.drop_segments(step, files, below)
     if "excess-stays" not in step.defects:
-        _delete(step, files, log, _due(step, files, log, _too_much(log)), "retention-bytes")
+        _delete(step, files, log, _due(step, files, log, _too_much(step, log)), "retention-bytes")
     if "old-segments-stay" not in step.defects:
         _delete(step, files, log, _due(step, files, log, _too_old(step, log)), "retention-ms")
     return log.start_offset != start
@@ -36,18 +36,19 @@ def _segment_ends(log: ReplicaLog) -> list[int]:
     return [*(segment.base.offset for segment in log.segments[1:]), log.end_offset]
 
 
-def _too_much(log: ReplicaLog) -> Iterator[bool]:
+def _too_much(step: Step, log: ReplicaLog) -> Iterator[bool]:
     limit, size = log.config.own_retention_bytes, sum(segment.size_bytes for segment in log.segments)
-    excess = size - limit if limit >= 0 else -1
+    excess = size - limit if limit >= 0 or "no-limit-is-none-kept" in step.defects else -1
     for segment in log.segments:
         excess -= segment.size_bytes
         yield excess >= 0
 
 
 def _too_old(step: Step, log: ReplicaLog) -> Iterator[bool]:
-    limit_ms = log.config.own_retention_ms
+    limit_ms, by_first = log.config.own_retention_ms, "first-record-is-too-old" in step.defects
     for segment in log.segments:
-        yield 0 <= limit_ms < step.wall_ms - segment.largest_timestamp_ms
+        newest_ms = segment.rolling_ms if by_first else segment.largest_timestamp_ms
+        yield 0 <= limit_ms < step.wall_ms - newest_ms
 
 
 def _due(step: Step, files: Files, log: ReplicaLog, wanted: Iterator[bool]) -> int:

@@ -23,6 +23,8 @@ TierPhase = Literal["copying", "copied", "copy-failed", "deleting", "deleted", "
 in the store, and the metadata topic says so; copy-failed: something went wrong; deleting, deleted, delete-failed:
 likewise. Of every broker: known: it consumed a new state; refused: it consumed one that does not follow."""
 
+STARTED = "COPY_SEGMENT_STARTED"
+"""State of a copy that is being made, or was given up."""
 FINISHED = "COPY_SEGMENT_FINISHED"
 """State of a copy that can be read."""
 DELETION_STARTED = "DELETE_SEGMENT_STARTED"

@@ -173,6 +173,10 @@ PROOFS: dict[str, Proof] = {
     "old-segments-stay": Proof(
         "retention", r"did not delete the segment of orders-\d up to \d+ within 3 s, although it"
     ),
+    "first-record-is-too-old": Proof(
+        "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"
+    ),
+    "no-limit-is-none-kept": Proof("retention", r"deleted segments of orders-\d up to \d+ by retention.bytes = -1, by"),
     "segments-never-full": Proof(
         "retention", r"appended \d+ of \w+-\d to a segment of \d+ bytes at least, with segment.bytes = 600"
     ),
@@ -247,6 +251,12 @@ PROOFS: dict[str, Proof] = {
     "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
     "deletes-metadata-alone": Proof("tiers", r"reported a copy of \w+-0 as deleted, but the store still has"),
     "expired-copies-kept": Proof("tiers", r"did not move the log start of bills-0 to \d+, past a copy, within"),
+    "copies-go-by-local-limit": Proof(
+        "forgets", r"past a copy, by retention.ms = 604,800,000, although the newest record in it was [\d,]+ ms old"
+    ),
+    "copy-is-as-old-as-first-record": Proof(
+        "tiers", r"of \w+-0 with [\d,]+ as their greatest timestamp, but a record in them has [\d,]+"
+    ),
     "copies-below-start-stay": Proof(
         "tiers", r"did not begin to delete a copy of bills-0 below its log start, [\d,]+,"
     ),

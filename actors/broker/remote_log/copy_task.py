@@ -220,11 +220,14 @@ def metadata_of(turn: Turn, partition: Partition, where: RemoteLogSegmentId, bas
     """What is told of a segment when its copy begins."""
     log = partition.log
     segment = next(each for each in log.segments if each.base.offset == base)
+    newest_ms = segment.largest_timestamp_ms
+    if "copy-is-as-old-as-first-record" in turn.step.defects:
+        newest_ms = segment.rolling_ms
     return SegmentMetadata(
         where,
         base,
         end - 1,
-        segment.largest_timestamp_ms,
+        newest_ms,
         turn.settings.node_id,
         turn.step.wall_ms,
         segment.size_bytes,

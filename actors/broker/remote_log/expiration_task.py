@@ -57,7 +57,8 @@ class ExpirationTask(msgspec.Struct):
     def _begin(self, turn: Turn, partition: Partition, cache: SegmentMetadataCache, copying: str) -> None:
         self.running = True
         log = partition.log
-        found = find_expired(cache, log, turn.step.wall_ms, copying)
+        by_local_limit = "copies-go-by-local-limit" in turn.step.defects
+        found = find_expired(cache, log, turn.step.wall_ms, copying, by_local_limit=by_local_limit)
         if found.start >= 0 and "expired-copies-kept" in turn.step.defects:
             found = Expired()
         if found.start > log.high_watermark:
@@ -67,14 +68,17 @@ class ExpirationTask(msgspec.Struct):
         self.left = found.segments if "copies-below-start-stay" not in turn.step.defects else []
 
 
-def find_expired(cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copying: str) -> Expired:
-    """What is to be deleted: along the log's leader epochs from the oldest segment on, up to the first that stays."""
+def find_expired(
+    cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copying: str, *, by_local_limit: bool = False
+) -> Expired:
+    """What is to be deleted: along the log's leader epochs from the oldest segment on, up to the first that stays.
+    ``by_local_limit``: by the age up to which replicas keep their own segments (a defect)."""
     found = Expired()
     lineage = with_records(log.epochs.entries)
     if not cache.segments or not lineage:
         return found
     excess = _excess(cache, log, lineage)
-    limit_ms = log.config.retention_ms
+    limit_ms = log.config.own_retention_ms if by_local_limit else log.config.retention_ms
     for segment in _along(cache, lineage):
         if segment.key == copying:
             break

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     LogAppend,
@@ -22,8 +20,8 @@ from actors.trace.events import (
 from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Timestamps
-from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RetainedLogs, RetentionInvariant
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS
+from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 
 TASK = "remote.log.manager.task.interval.ms"
 
@@ -37,7 +35,6 @@ class Retained(RetainedLogs):
     copied: dict[str, int] = {}
     leads: dict[str, int] = {}
     looked: dict[str, int] = {}
-    timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     task_us: int = 0
 
     def assume(self, node: str, body: PartAssume) -> bool:
@@ -74,15 +71,19 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     copied; the log start then stays, and the local log start moves.
 
     A broker deletes by itself: it needs no window, only time. A broker that a fault stopped begins anew.
+
+    It deletes no sooner, either: with retention.ms 5000, broker-2 deletes the segments up to 80 while the newest record
+    in them is 900 ms old. Nobody has read that record yet, and it is gone.
     """
 
     id = "L17"
-    title = "A replica deletes segments that are too much, or too old, at its next look"
+    title = "A replica deletes segments that are too much, or too old, at its next look, and no others"
     source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405"
     tested_when = "a replica moves its log start, or its local log start, past a segment that it had to delete"
     unseen = (
         "keys and values of records, which count for the size, and are not in the trace",
         "the active segment, which also goes when it is too old",
+        "by size, whether too much is deleted, but where the limit lets all of it stay",
         "retention by age in runs in which a clock was set",
         "partitions whose limits an operator changes, and topics that were created again",
         "tiered logs after an unclean election, or after a disk lost a part of one: a copy may be of another log",
@@ -100,10 +101,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         self._void(state, event.node)
         for known in (state.copied, state.leads, state.looked):
             known.pop(event.node, None)
-        if isinstance(body, NodeDown) and state.key in body.lost:
-            state.log(event.node).cut(body.lost[state.key])
-            if state.limits_at(event.node).tiered:
-                state.give_up()
+        if isinstance(body, NodeDown) and state.key in body.lost and state.limits_at(event.node).tiered:
+            state.give_up()
 
     def _void(self, state: Retained, node: str) -> None:
         for kind in (BYTES, AGE):
@@ -118,7 +117,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             if body.cause == "unclean" and state.limits_at("").tiered:
                 state.give_up()  # a log may be given other copies than it has made
             return NOTHING
-        state.follow(event, state.timestamps.of(body, event.wall) if kind is LogAppend else UNKNOWN_MS)
+        early = self._too_soon(state, event, body) if kind is LogStart or kind is LogLocalStart else NOTHING
+        state.follow(event)
         if kind is LogAppend:
             return NOTHING
         if kind is LogTrunc:
@@ -132,7 +132,27 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             if kind is LogStart and body.reason == "remote":
                 state.looked[event.node] = state.copied.get(event.node, 0)
             self._begins(state, event, body)
-        return self._look(state, event)
+        return [*early, *self._look(state, event)]
+
+    def _too_soon(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> Emissions:
+        """Whether retention takes segments that its limit lets stay. The log start of a tiered log moves with copies:
+        R13 judges that."""
+        kind, limits, log = RETENTION.get(body.reason, ""), state.limits_at(event.node), state.log(event.node)
+        if not kind or state.wrong or not log.role or (limits.tiered and isinstance(body, LogStart)):
+            return NOTHING
+        limit = limits.own_bytes if kind == BYTES else limits.own_ms
+        name = f"{'local.' if limits.tiered else ''}retention.{kind} = {limit:,}"
+        sentence = f"{event.node} deleted segments of {state.key} up to {body.new:,} by {name}"
+        if limit < 0:
+            return self.violated(state.key, f"{sentence}, by which all of it stays", event)
+        if kind == BYTES or state.skewed:
+            return NOTHING
+        told_ms = max((segment.told_ms for segment in log.between(body.new)), default=-1)
+        age_ms = event.wall // 1000 - told_ms
+        if told_ms < 0 or age_ms > limit:
+            return NOTHING
+        sentence = f"{sentence}, although the newest record in them was {age_ms:,} ms old"
+        return self.violated(state.key, sentence, event)
 
     def _begins(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> None:
         """What had to go has gone, by retention or because it was asked for."""

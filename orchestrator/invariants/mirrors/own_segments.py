@@ -30,9 +30,10 @@ def least_bytes(body: LogAppend) -> int:
 
 
 class Timestamps(msgspec.Struct):
-    """The newest timestamp of batches, by base offset and leader epoch: leaders tell them, and followers do not."""
+    """The newest timestamp of batches, by base offset and leader epoch: leaders tell them, and followers do not. With
+    it, whether the leader told it, or it is the time of an append."""
 
-    newest: dict[tuple[int, int], int] = {}
+    newest: dict[tuple[int, int], tuple[int, bool]] = {}
 
     def of(self, body: LogAppend, wall_us: int, *, clock_is_right: bool = True) -> int:
         """That of an appended batch. A marker has the time of its append, by the clock of the leader, which the trace
@@ -40,18 +41,25 @@ class Timestamps(msgspec.Struct):
         place = (body.base, body.batch_epoch)
         if body.role == "leader":
             own_ms = wall_us // 1000 if clock_is_right else UNKNOWN_MS
-            self.newest[place] = max(body.timestamps, default=own_ms)
+            self.newest[place] = (max(body.timestamps, default=own_ms), bool(body.timestamps))
             if len(self.newest) > REMEMBERED:
                 del self.newest[next(iter(self.newest))]
-        return self.newest.get(place, UNKNOWN_MS)
+        return self.newest.get(place, (UNKNOWN_MS, False))[0]
+
+    def told(self, body: LogAppend) -> int:
+        """That of an appended batch which ``of`` was asked for, as its leader told it, -1 it did not."""
+        newest_ms, told = self.newest.get((body.base, body.batch_epoch), (-1, False))
+        return newest_ms if told else -1
 
 
 class Segment(msgspec.Struct):
-    """A segment of a replica: from ``base`` on, its size at least, and the newest timestamp in it, -1 none."""
+    """A segment of a replica: from ``base`` on, its size at least, and the newest timestamp in it, -1 none. told_ms:
+    the newest one of which it is certain that a leader told it and that it is in it, -1 none."""
 
     base: int
     least_bytes: int = 0
     newest_ms: int = -1
+    told_ms: int = -1
 
 
 class OwnLog(msgspec.Struct):
@@ -65,13 +73,14 @@ class OwnLog(msgspec.Struct):
     high_watermark: int = 0
     role: bool = False
 
-    def append(self, body: LogAppend, newest_ms: int) -> None:
+    def append(self, body: LogAppend, newest_ms: int, told_ms: int = -1) -> None:
         """A batch came to the end."""
         if not self.segments:
             self.segments.append(Segment(body.base))
         active = self.segments[-1]
         active.least_bytes += least_bytes(body)
         active.newest_ms = max(active.newest_ms, newest_ms)
+        active.told_ms = max(active.told_ms, told_ms)
 
     def roll(self, base: int) -> None:
         """A new segment takes what comes; a process that recovers a log also tells of one that is known."""
@@ -85,7 +94,13 @@ class OwnLog(msgspec.Struct):
             self.segments.pop()
         if self.segments:
             self.segments[-1].least_bytes = 0
+        self.doubt()
         self.high_watermark = min(self.high_watermark, to)
+
+    def doubt(self) -> None:
+        """Something of the active segment may be gone."""
+        if self.segments:
+            self.segments[-1].told_ms = -1
 
     def begin(self, body: LogStart | LogLocalStart) -> None:
         """The log, or its local part, begins there."""
@@ -100,6 +115,11 @@ class OwnLog(msgspec.Struct):
         """Forget segments that lie before the log."""
         while len(self.segments) > 1 and self.segments[1].base <= self.start:
             del self.segments[0]
+
+    def between(self, new: int) -> list[Segment]:
+        """The full segments that the process has itself, and not any more when what it has begins at ``new``."""
+        ends = [segment.base for segment in self.segments[1:]]
+        return [each for each, end in zip(self.segments, ends, strict=False) if self.local < end <= new]
 
     def oldest(self) -> tuple[Segment, int, int] | None:
         """The oldest full segment that the process has itself, where it ends, and the least size of what follows."""

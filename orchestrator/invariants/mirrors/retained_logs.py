@@ -27,11 +27,13 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState
-from orchestrator.invariants.mirrors.own_segments import Limits, OwnLog, changes_limits, known_limits
+from orchestrator.invariants.mirrors.own_segments import Limits, OwnLog, Timestamps, changes_limits, known_limits
 from orchestrator.invariants.mirrors.stops import Stops
 
 BYTES, AGE = "bytes", "ms"
 """How the names of obligations end that the size, or the age, of a log gives."""
+RETENTION = {"retention-bytes": BYTES, "retention-ms": AGE}
+"""Reasons of a log's start, or of that of its local part, for which retention moved it, and by which limit."""
 
 
 class RetainedLogs(WindowState):
@@ -42,6 +44,7 @@ class RetainedLogs(WindowState):
     profile: Profile = Profile()
     logs: dict[str, OwnLog] = {}
     limits: dict[str, Limits] = {}
+    timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     stops: Stops = msgspec.field(default_factory=Stops)
     wrong: bool = False
     skewed: bool = False
@@ -53,12 +56,12 @@ class RetainedLogs(WindowState):
             found = self.logs[node] = OwnLog()
         return found
 
-    def follow(self, event: Stamped, newest_ms: int) -> None:
-        """What a broker does to its log. ``newest_ms``: the newest timestamp of a batch that it appends."""
+    def follow(self, event: Stamped) -> None:
+        """What a broker does to its log."""
         body: Any = event.body
         kind, log = type(body), self.log(event.node)
         if kind is LogAppend:
-            log.append(body, newest_ms)
+            log.append(body, self.timestamps.of(body, event.wall), self.timestamps.told(body))
         elif kind is LogRoll:
             log.roll(body.base)
         elif kind is LogHw:
@@ -114,9 +117,13 @@ class RetentionInvariant(WindowInvariant[R]):
         return NOTHING
 
     def restarts(self, state: R, event: Stamped, body: NodeUp | NodeDown) -> None:
-        """A broker ends, or comes back; with an empty disk, if that was wiped."""
+        """A broker ends, and its disk may lose something; or it comes back, with an empty disk, if that was wiped."""
         log = state.log(event.node)
         log.role, log.high_watermark = False, 0
+        if isinstance(body, NodeDown):
+            log.doubt()
+            if state.key in body.lost:
+                log.cut(body.lost[state.key])
         if isinstance(body, NodeUp) and body.wiped:
             state.logs[event.node] = OwnLog()
 

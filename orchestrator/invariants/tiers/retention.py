@@ -20,14 +20,30 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
-from actors.trace.tier_events import DELETED
+from actors.trace.tier_events import DELETED, STARTED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
-from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RetainedLogs, RetentionInvariant
-from orchestrator.invariants.tiers.known_copies import KnownCopies, of_process
+from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
+from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, copy_of, of_process, put
 
 LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
+
+
+class AllCopies(KnownCopies):
+    """With those that no process has finished yet, as far as this one knows."""
+
+    unfinished: dict[str, Copy] = {}
+
+    def consume(self, event: Stamped, body: TierSegment) -> None:
+        super().consume(event, body)
+        self.unfinished.pop(body.segment, None)
+        if body.state == STARTED:
+            put(self.unfinished, body.segment, copy_of(event, body))
+
+    def that_end(self, offset: int) -> list[Copy]:
+        """Those whose deletion has not begun, up to ``offset`` (exclusive)."""
+        return [each for known in (self.copies, self.unfinished) for each in known.values() if each.end + 1 == offset]
 
 
 class Kept(RetainedLogs):
@@ -35,7 +51,7 @@ class Kept(RetainedLogs):
     known to. looks: it has looked where the log begins, so that it knows all copies. losses: of this partition, and of
     the metadata topic; deleting: the copies that it deletes now, one that has expired and one that failed at most."""
 
-    known: dict[str, KnownCopies] = {}
+    known: dict[str, AllCopies] = {}
     leader: str = ""
     leader_epoch: int = -1
     looks: bool = False
@@ -53,10 +69,16 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
 
     All that is the leader's own work, which needs no other node, once it knows the copies. It deletes one copy after
     the other, and looks again after the last one, or after one that it could not delete.
+
+    It moves its log start past no other copy, either: retention.ms is 3000, and the newest record of the last copy that
+    it passes is 700 ms old. A leader also tells of each copy how old it is, by its newest record, not by its first.
     """
 
     id = "R13"
-    title = "A leader moves its log start past copies that are too much, or too old, and deletes copies below it"
+    title = (
+        "A leader moves its log start past copies that are too much, or too old, and no others, and deletes copies "
+        "below it"
+    )
     source = "KIP-405; Kafka's RemoteLogManager.RLMExpirationTask"
     tested_when = (
         "a leader moves its log start past a copy that had to go, or begins to delete a copy that lies below the log "
@@ -67,6 +89,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         "keys and values of records, which count for the size, and are not in the trace",
         "whether a deletion that has begun succeeds: R12 judges what is reported",
         "retention by age in runs in which a clock was set",
+        "by size, whether too many copies go, but where the limit lets all of them stay",
         "partitions whose limits an operator changes, and topics that were created again or removed",
         "partitions that may have lost committed records, or their metadata: a copy may be of another log",
         "copies that were never finished: R12 judges those",
@@ -110,18 +133,57 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         if kind is PartChange:
             self._changed(state, event)
             return NOTHING
-        state.follow(event, -1)
+        state.follow(event)
         if kind is LogAppend:
             return NOTHING
+        early = NOTHING
         if kind is PartAssume:
             self._assumed(state, event, body)
         elif kind is TierSegment:
+            early = self._honest(state, event, body) if body.phase == "copying" else NOTHING
             self._tiered(state, event, body)
         elif kind is LogStart or kind is LogLocalStart:
+            early = self._too_soon(state, event, body) if kind is LogStart else NOTHING
             state.looks = state.looks or (event.node == state.leader and body.reason == "remote")
             for name in (LOG_BYTES, LOG_AGE) if event.node == state.leader else ():
                 self.gone(state, event, name, log.start)
-        return self._look(state, event) if event.node == state.leader else NOTHING
+        return [*early, *self._look(state, event)] if event.node == state.leader else early
+
+    def _too_soon(self, state: Kept, event: Stamped, body: LogStart) -> Emissions:
+        """Whether the log start moves past copies that their limit lets stay: past the last one of them, as the limit
+        that is told of is the one by which that goes."""
+        kind, limits = RETENTION.get(body.reason, ""), state.limits_at(event.node)
+        if not kind or state.wrong or not limits.tiered:
+            return NOTHING
+        limit = limits.all_bytes if kind == BYTES else limits.all_ms
+        sentence = (
+            f"{event.node} moved the log start of {state.key} to {body.new:,}, past a copy, by retention.{kind} = "
+            f"{limit:,}"
+        )
+        if limit < 0:
+            return self.violated(state.key, f"{sentence}, by which all copies stay", event)
+        copies = of_process(state.known, AllCopies, event).that_end(body.new)
+        if kind == BYTES or state.skewed or not copies:
+            return NOTHING
+        age_ms = event.wall // 1000 - min(copy.max_timestamp for copy in copies)
+        if age_ms > limit:
+            return NOTHING
+        sentence = f"{sentence}, although the newest record in it was {age_ms:,} ms old"
+        return self.violated(state.key, sentence, copies[0].by, event)
+
+    def _honest(self, state: Kept, event: Stamped, body: TierSegment) -> Emissions:
+        """Whether a leader tells the age of a segment that it copies: retention goes by that."""
+        told_ms = {each.base: each.told_ms for each in state.log(event.node).segments}
+        if state.wrong or body.start not in told_ms or body.end + 1 not in told_ms:
+            return NOTHING
+        newest_ms = max(ms for base, ms in told_ms.items() if body.start <= base <= body.end)
+        if body.max_timestamp >= newest_ms:
+            return NOTHING
+        sentence = (
+            f"{event.node} copies offsets {body.start:,} to {body.end:,} of {state.key} with {body.max_timestamp:,} as "
+            f"their greatest timestamp, but a record in them has {newest_ms:,}"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _assumed(self, state: Kept, event: Stamped, body: PartAssume) -> None:
         if body.leader_epoch > state.leader_epoch or (
@@ -137,7 +199,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
 
     def _tiered(self, state: Kept, event: Stamped, body: TierSegment) -> None:
         if body.phase == "known":
-            of_process(state.known, KnownCopies, event).consume(event, body)
+            of_process(state.known, AllCopies, event).consume(event, body)
             if body.state == DELETED:
                 self.void(state, f"{COPY}{body.segment}")
         if event.node != state.leader:
@@ -155,7 +217,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         if state.wrong or not limits.tiered or not state.looks or state.deleting:
             return NOTHING
         log = state.log(state.leader)
-        copies = of_process(state.known, KnownCopies, event).copies
+        copies = of_process(state.known, AllCopies, event).copies
         for segment, copy in copies.items():
             if copy.end < log.start:
                 self.oblige(state, f"{COPY}{segment}", event)

@@ -177,6 +177,84 @@ def test_what_retention_does_not_delete(limits: dict[str, int], violated: int) -
     )
 
 
+@pytest.mark.parametrize(
+    ("limits", "reason", "violated"),
+    [
+        ({"retention_ms": -1}, "retention-ms", 1),
+        ({"retention_bytes": -1}, "retention-bytes", 1),
+        ({"retention_bytes": 0}, "retention-bytes", 0),
+        ({"retention_ms": -1}, "delete-records", 0),
+        ({"retention_ms": 600}, "retention-ms", 1),
+        ({"retention_ms": 599}, "retention-ms", 0),
+    ],
+)
+@pytest.mark.parametrize("broker", [1, 2])
+def test_what_retention_deletes_too_soon(limits: dict[str, int], reason: Any, violated: int, broker: int) -> None:
+    """Shows that nothing goes by a limit that keeps all, and no segment before its newest record is older than the
+    limit: the leader's timestamps count at a follower as well."""
+    trace = Segments(**limits)
+    trace.assume(2, 0, leader=1)
+    for number in (1, 2):
+        trace.write(400, broker=number)
+        trace.write(300, broker=number)
+        trace.roll(number)
+    trace.wall = 1_000_999 - trace.apart
+    trace.begins(2, reason, broker)
+    found = trace.result("L17").violations
+    assert len(found) == violated
+    if found and reason == "retention-ms" and limits["retention_ms"] >= 0:
+        assert found[0].sentence == (
+            f"broker-{broker} deleted segments of orders-0 up to 2 by retention.ms = 600, although the newest record "
+            "in them was 600 ms old"
+        )
+
+
+@pytest.mark.parametrize(
+    "hindrance", ["cut", "down", "lost", "clock", "marker", "changed", "again", "inside", "unready"]
+)
+def test_when_nobody_knows_how_old_a_segment_is(hindrance: str) -> None:
+    """Shows that L17 takes nothing for too soon where records may be gone or have no timestamps, a clock or a limit was
+    changed, the segments were gone before, or one stays; or the broker may not know the topic's limits yet."""
+    trace = Segments(retention_ms=5000)
+    trace.write(-1 if hindrance == "marker" else 0)
+    if hindrance == "cut":
+        trace.write(0)
+        trace.truncate("broker-1", 1)
+    elif hindrance in ("down", "lost"):
+        lost = {TP: 1} if hindrance == "lost" else {}
+        trace.emit("broker-1", NodeDown("lossy" if lost else "crash", lost=lost))
+        trace.incarnations["broker-1"] = 1
+        trace.emit("broker-1", NodeUp("broker", 1, "d", False, False))
+        trace.lead(1, 1)
+    elif hindrance == "clock":
+        trace.emit("broker-1", ClockSet("f", "start", 40_000_000, 0))
+    elif hindrance == "changed":
+        trace.emit("controller-101", ConfigChange(5, 1, "topic/orders", "retention.ms", "1"))
+    if hindrance != "inside":
+        trace.roll()
+    if hindrance == "again":
+        trace.begins(1, "delete-records")
+    elif hindrance == "unready":
+        trace.down("broker-1", "clean")
+        trace.up("broker-1")
+    trace.begins(1, "retention-ms")
+    assert trace.result("L17").violated == 0
+
+
+@pytest.mark.parametrize(("local_ms", "violated"), [(5000, 1), (0, 0)])
+def test_local_retention_that_takes_too_much(local_ms: int, violated: int) -> None:
+    """Shows that of a tiered log the local limit decides what a replica itself deletes, and that L17 does not judge
+    when its log start moves."""
+    trace = Segments(remote_storage_enable=True, local_retention_ms=local_ms, retention_ms=-1)
+    trace.write(1)
+    trace.roll()
+    trace.emit("broker-1", LogLocalStart(TP, 1, "retention-ms", 0))
+    trace.begins(1, "retention-ms")
+    found = trace.result("L17").violations
+    assert len(found) == violated
+    assert not found or "by local.retention.ms = 5,000, although" in found[0].sentence
+
+
 def test_who_may_not_delete() -> None:
     """Shows that nobody deletes what is not committed, and that a broker which is stopped or gone has no time."""
     for hindrance, violated in (("", 1), ("watermark", 0), ("pause", 0), ("ended-pause", 0), ("down", 0), ("begin", 0)):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, LogRoll, LogStart, TierPhase, TierSegment
-from actors.trace.tier_events import DELETED, FINISHED
+from actors.trace.events import ClockSet, CtlFault, LogAppend, LogRoll, LogStart, TierPhase, TierSegment
+from actors.trace.tier_events import DELETED, FINISHED, STARTED
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -85,6 +86,69 @@ def test_a_log_start_that_moves() -> None:
     trace.waits(2)
     result = trace.result("R13")
     assert (result.status, result.tested) == ("held", 3)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason", "violated"),
+    [
+        ({"retention_ms": -1}, "retention-ms", 1),
+        ({"retention_bytes": -1}, "retention-bytes", 1),
+        ({"retention_bytes": 0}, "retention-bytes", 0),
+        ({"retention_ms": -1}, "delete-records", 0),
+        ({"retention_ms": 600}, "retention-ms", 1),
+        ({"retention_ms": 599}, "retention-ms", 0),
+    ],
+)
+def test_a_log_start_that_moves_too_soon(limits: dict[str, int], reason: Any, violated: int) -> None:
+    """Shows that the log start moves past no copy by a limit that keeps all, or before the copy is older than that."""
+    trace = Copies(**limits)
+    trace.wall = 600_999 - trace.apart
+    trace.begins(2, reason)
+    found = trace.result("R13").violations
+    assert len(found) == violated
+    assert not found or found[0].sentence.startswith(
+        "broker-1 moved the log start of orders-0 to 2, past a copy, by retention."
+    )
+
+
+@pytest.mark.parametrize("hindrance", ["clock", "unfinished", "twice", "gone", "lost"])
+def test_when_nobody_knows_how_old_a_copy_is(hindrance: str) -> None:
+    """Shows that R13 takes no move for too soon after a clock was set or records may be lost, or if another copy that
+    ends there may be the one that is old enough: a copy that nobody finished goes as well."""
+    trace = Copies(retention_ms=1000)
+    known = TierSegment(TP, "c", "known", FINISHED, 4, 5, {"0": 4}, 1_000)
+    trace.wall = 1_500_000
+    if hindrance == "twice":
+        trace.emit("broker-1", known)
+    trace.emit("broker-1", msgspec.structs.replace(known, segment="d", state=STARTED, max_timestamp=0))
+    if hindrance == "clock":
+        trace.emit("broker-2", ClockSet("c", "start", 1, 0))
+    elif hindrance == "lost":
+        trace.change(1, 1, cause="unclean")
+    if hindrance == "gone":
+        trace.begins(4, "retention-ms")
+        trace.tier("known", "d", 4, "DELETE_SEGMENT_STARTED")
+        trace.tier("known", "d", 4, DELETED)
+    trace.begins(6, "retention-ms")
+    assert trace.result("R13").violated == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "end", "violated"), [(400, 1, 0), (401, 1, 0), (399, 1, 1), (399, 2, 0), (299, 3, 1), (-1, 5, 0)]
+)
+def test_the_age_of_a_copy(told: int, end: int, violated: int) -> None:
+    """Shows that a leader tells no smaller timestamp of a copy than its newest record's; of what is no segment R13
+    knows nothing."""
+    trace = Copies()
+    for number, event in enumerate(trace.events):
+        if isinstance(event.body, LogAppend):
+            body = msgspec.structs.replace(event.body, timestamps=[400 - 50 * event.body.base])
+            trace.events[number] = msgspec.structs.replace(event, body=body)
+    start = 2 * (end // 2)
+    trace.emit("broker-1", TierSegment(TP, "c", "copying", "COPY_SEGMENT_STARTED", start, end, {"0": 0}, told))
+    found = trace.result("R13").violations
+    assert len(found) == violated
+    assert not found or f"with {told} as their greatest timestamp, but a record in them has" in found[0].sentence
 
 
 def test_a_copy_below_the_log_start() -> None:
