@@ -80,6 +80,13 @@ READER_DEFECTS: tuple[Defect, ...] = (
         nemesis=_NEMESIS,
     ),
     Defect(
+        "reader-threads-of-start",
+        _WHERE,
+        "R4",
+        "A new number of reader threads has no effect until the broker starts again.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
         "full-queue-waits",
         _WHERE,
         "R4",

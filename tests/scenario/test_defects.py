@@ -231,6 +231,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "reader-uninterrupted": Proof("remote-reads", r"still carries out read \d+ of orders-\d, whose request expired"),
     "reader-queue-unbounded": Proof("remote-reads", r"accepted a read of orders-\d while 1 reads ran and 2 waited"),
+    "reader-threads-of-start": Proof("remote-reads", r"has 1 threads, with remote.log.reader.threads = 2"),
     "full-queue-waits": Proof("remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, whose read it had rejected"),
     "lookup-holds-handler": Proof(
         "remote-reads", r"one ListOffsets occupied a request handler of broker-\d for [\d,]+ ms"

@@ -80,6 +80,8 @@ class RemoteLogReaders(msgspec.Struct):
         ):
             pool = self.pools.get(name)
             threads: int = turn.image.config(turn.settings.node_id, "", key, static)
+            if "reader-threads-of-start" in turn.step.defects:
+                threads = static
             if pool is not None and pool.threads != threads:
                 pool.resize(turn, threads)
 

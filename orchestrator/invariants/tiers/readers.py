@@ -8,7 +8,16 @@ import msgspec
 
 from actors.config import CONFIG
 from actors.node.errors import KafkaError, error_name
-from actors.trace.events import NodeDown, NodeUp, RequestHandled, RpcReply, Stamped, TierTask
+from actors.trace.events import (
+    MetaImage,
+    NodeDown,
+    NodeUp,
+    RequestHandled,
+    RpcReply,
+    Stamped,
+    TierTask,
+    TraceEvent,
+)
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -21,6 +30,7 @@ from orchestrator.invariants.folds.fold import (
     witness,
 )
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.tiers.broker_settings import HEARD_OF_OTHERS, BrokerSettings, broker_settings
 from orchestrator.invariants.tiers.parked import LIST_OFFSETS, REMEMBERED, Timed, TimedInvariant
 
 SERVICE = "krift.request.service.us"
@@ -29,6 +39,11 @@ QUEUES = {
     "remote-log-offset-reader": "remote.log.offset.read.max.pending.tasks",
 }
 """Pool -> the setting that limits its queue. Request handlers have none of their own."""
+THREADS = {
+    "remote-log-reader": "remote.log.reader.threads",
+    "remote-log-offset-reader": "remote.log.offset.reader.threads",
+}
+"""Pool -> the setting that says how many threads it has."""
 HANDLER_SLACK_US = 250_000
 """The time that a handler may take beyond the time of service: a step of a busy process."""
 
@@ -197,6 +212,7 @@ class Pools(State):
 
     pools: dict[str, Queue] = {}
     max_pending: dict[str, int] = {}
+    settings: BrokerSettings = msgspec.field(default_factory=BrokerSettings)
     rejected: dict[str, tuple[int, dict[str, Witness]]] = {}
 
     def pool(self, name: str) -> Queue:
@@ -210,32 +226,60 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
 
     Example: all ten threads of broker-1 wait for remote storage, and 100 reads wait for a thread. The next look-up gets
     UNKNOWN_SERVER_ERROR, and does not wait for its timeout. The other partitions of its request are looked up.
+
+    The operator sets remote.log.reader.threads of broker-1 to 20, and its pool still has ten threads.
     """
 
     id = "R4"
-    title = "A read is rejected, with an error, exactly when no thread and no place in the queue is free"
+    title = (
+        "A read is rejected, with an error, exactly when no thread and no place in the queue is free; a pool has the "
+        "threads that are configured"
+    )
     source = "KIP-1075; Kafka's ReplicaManager.fetchOffset (RejectedExecutionException); RemoteStorageThreadPool"
     tested_when = "a read is rejected, or takes a place in the queue"
     unseen = (
-        "Whether a pool has the right number of threads: the check takes the number that the broker records.",
+        "The number of threads in steps of the same cause and request as the one that took over the metadata.",
+        "The number of threads of request handlers, which a pool of the oldest variant stands for.",
         "Rejected reads of Fetches: their answers are not in the trace.",
     )
     route = NODE
-    types = (TierTask, RpcReply, NodeUp, NodeDown)
+    types = (TierTask, RpcReply, MetaImage, NodeUp, NodeDown)
     cases = {RpcReply: (LIST_OFFSETS,)}
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return HEARD_OF_OTHERS
 
     def initial(self, key: str, profile: Profile) -> Pools:
         limits = {pool: int(profile.setting(limit, key, CONFIG[limit].default)) for pool, limit in QUEUES.items()}
-        return Pools(key, max_pending=limits)
+        return Pools(key, max_pending=limits, settings=broker_settings(profile, key, *THREADS.values()))
+
+    def hear(self, state: Pools, event: Stamped) -> Emissions:
+        state.settings.hear(event)
+        return NOTHING
 
     def step(self, state: Pools, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is TierTask:
-            return self._moved(state, event, body)
+            return self._threads(state, event, body) or self._moved(state, event, body)
         if type(body) is RpcReply:
             return self._answered(state, event, body)
-        state.pools, state.rejected = {}, {}
+        state.settings.hear(event)
+        if type(body) is not MetaImage:
+            state.pools, state.rejected = {}, {}
         return NOTHING
+
+    def _threads(self, state: Pools, event: Stamped, body: TierTask) -> Emissions:
+        """Whether a pool has the threads of its setting: not while the broker takes over a new image, with which a pool
+        is resized last."""
+        key = THREADS.get(body.pool)
+        if key is None or state.settings.is_changing(event) or body.threads == state.settings.at(key):
+            return NOTHING
+        sentence = (
+            f"the pool {body.pool} of {event.node} has {body.threads} threads, with {key} = {state.settings.at(key)}"
+        )
+        state.pool(body.pool).take(body)
+        return self.violated(state.key, sentence, event)
 
     def _moved(self, state: Pools, event: Stamped, body: TierTask) -> Emissions:
         pool = state.pool(body.pool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import MetaImage, ReaderTaskPhase, ReplyPartition, RequestHandled, RequestPath
+from actors.trace.events import ConfigChange, MetaImage, ReaderTaskPhase, ReplyPartition, RequestHandled, RequestPath
 from tests.unit.invariants.tiers.waiting import BROKER, REJECTED, TIMED_OUT, Waiting, failed, found
 from tests.unit.invariants.trace_builder import TP
 
@@ -142,8 +142,46 @@ def test_a_read_is_rejected_where_there_is_room() -> None:
     assert trace.says("R4").startswith("broker-1 rejected a read of orders-0 while 0 reads ran and 0 waited")
     grown = Waiting()
     _fill(grown)
+    _configured(grown, "3")
     grown.task(5, "reject", 5, threads=3)
-    assert grown.of("R4")[0] == "violated"
+    (_, found) = grown.result("R4").violations  # the first is what _configured takes in
+    assert found.sentence.startswith("broker-1 rejected a read of orders-0 while 2 reads ran and 3 waited")
+
+
+def _configured(trace: Waiting, threads: str | None, resource: str = "broker/1", image: int = 6) -> None:
+    """The number of threads changes in the metadata log, and the broker takes that over in a step of its own."""
+    trace.emit("controller-101", ConfigChange(5, 1, resource, "remote.log.reader.threads", threads))
+    trace.cause = "controller-101/0/1"
+    trace.emit(BROKER, MetaImage(image))
+    trace.task(7, "enqueue", 7)
+    trace.task(7, "cancel", 7)
+    trace.cause = ""
+
+
+@pytest.mark.parametrize(
+    ("resource", "value", "image", "threads", "violated"),
+    [
+        ("broker/1", "3", 6, 3, False),
+        ("broker/1", "3", 6, 2, True),
+        ("broker/1", "3", 5, 2, False),
+        ("broker/1", "3", 5, 3, True),
+        ("broker/", "3", 6, 2, True),
+        ("broker/2", "3", 6, 2, False),
+        ("broker/1", None, 6, 2, False),
+    ],
+)
+def test_a_pool_has_the_threads_of_its_setting(
+    resource: str, value: str | None, image: int, threads: int, violated: bool
+) -> None:
+    """Shows that a pool has the threads which the broker's image of the metadata gives it; in the step that takes over
+    a new image it may still have those of before."""
+    trace = Waiting()
+    _configured(trace, value, resource, image)
+    trace.task(1, "enqueue", threads=threads)
+    assert trace.of("R4")[0] == ("violated" if violated else "vacuous")
+    assert not violated or trace.says("R4").startswith(
+        f"the pool remote-log-reader of broker-1 has {threads} threads, with remote.log.reader.threads = "
+    )
 
 
 @pytest.mark.parametrize("answer", [found(TP, 3), failed(TP, TIMED_OUT)])

@@ -30,7 +30,8 @@ class Waiting(TraceBuilder):
 
     def __init__(self, kip_1075: str = "kafka", kip_207: str = "kafka", **profile: Any) -> None:
         features = {"kip-1075": kip_1075, "kip-207": kip_207}
-        config = {"remote.log.reader.max.pending.tasks": MAX_PENDING, **profile.pop("config", {})}
+        pool = {"remote.log.reader.threads": THREADS, "remote.log.reader.max.pending.tasks": MAX_PENDING}
+        config = {**pool, **profile.pop("config", {})}
         super().__init__(features=features, config=config, **profile)
 
     def after(self, ms: int) -> None:
