@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from actors.controller.changes import Change
 from actors.controller.controller_state import ControllerState
 from actors.node.errors import KafkaError
@@ -21,7 +23,9 @@ def is_new_incarnation(state: ControllerState, request: BrokerRegistrationReques
     return existing is None or existing.incarnation_id != request.incarnation_id
 
 
-def registration(state: ControllerState, request: BrokerRegistrationRequest, next_offset: int) -> Change:
+def registration(
+    state: ControllerState, request: BrokerRegistrationRequest, next_offset: int, defects: Sequence[str] = ()
+) -> Change:
     """The record that registers a broker; ``next_offset`` is where the batch with it will begin. A new incarnation
     gets that as its broker epoch and starts fenced; the same one keeps what it has."""
     record = RegisterBrokerRecord(
@@ -32,6 +36,8 @@ def registration(state: ControllerState, request: BrokerRegistrationRequest, nex
         in_controlled_shutdown=False,
     )
     if is_new_incarnation(state, request):
+        if "broker-epoch-reused" in defects and request.broker_id in state.brokers:
+            record.broker_epoch = state.brokers[request.broker_id].epoch
         return Change(MetadataRecord(register_broker=record), unclean=not is_clean(state, request))
     existing = state.brokers[request.broker_id]
     record.broker_epoch = existing.epoch

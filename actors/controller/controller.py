@@ -337,7 +337,7 @@ class Controller(msgspec.Struct):
         error = validate_registration(state, request, self.config.cluster_id, session)
         if error:
             return [], BrokerRegistrationResponse(error_code=error)
-        change = registration(state, request, self.next_offset)
+        change = registration(state, request, self.next_offset, step.defects)
         new_incarnation = is_new_incarnation(state, request)
         # What the former incarnation leaves behind comes first, so that no log has the new one without it.
         cleanup = self._clean_up_after(step, request) if new_incarnation else []

@@ -68,6 +68,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "broker-epoch-reused",
+        "actors.controller",
+        "P9",
+        "A new incarnation of a broker is registered under the broker epoch of the former one.",
+        nemesis="isr",
+    ),
+    Defect(
         "eligible-for-good",
         "actors.controller",
         "P20",

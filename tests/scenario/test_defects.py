@@ -148,6 +148,7 @@ PROOFS: dict[str, Proof] = {
     "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d \d+ ms after"),
     "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, but is fenced at offset \d+"),
     "isr-of-former-lives": Proof("two-lives", r"took in broker-3 under broker epoch \d+, but that broker is reg"),
+    "broker-epoch-reused": Proof("two-lives", r"gave broker-3/1 broker epoch \d+, which broker-3/0 had"),
     "hw-ignores-isr": Proof("out-of-sync", r"moved the high watermark .* of its ISR had fetched only up to \d+"),
     "truncate-to-hw": Proof("tail", r"truncated orders-0 .*\(high-watermark, .*although it held committed records"),
     "truncate-whole-epoch": Proof(

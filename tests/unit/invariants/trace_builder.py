@@ -269,12 +269,19 @@ class TraceBuilder:
         return self.emit(node, body)
 
     def registered(
-        self, *brokers: int, fenced: bool = False, epoch: int = 7, node: str = "controller-1", offset: int = 1
+        self,
+        *brokers: int,
+        fenced: bool = False,
+        epoch: int = 7,
+        node: str = "controller-1",
+        offset: int = 1,
+        incarnation: int = 0,
     ) -> str:
         """An active controller appends what has become of brokers."""
         found = ""
         for broker in brokers:
-            found = self.emit(node, BrokerReg(broker, epoch, f"broker-{broker}/0", fenced, False, False, offset))
+            name = f"broker-{broker}/{incarnation}"
+            found = self.emit(node, BrokerReg(broker, epoch, name, fenced, False, False, offset))
         return found
 
     def assume(self, broker: int, epoch: int, high_watermark: int = 0, leader: int | None = None) -> str:

@@ -250,19 +250,57 @@ def test_the_last_member_stays(elr: str, violated: int, excused: dict[str, int])
 def test_a_broker_epoch_that_was_replaced() -> None:
     """Shows that a registration under an older broker epoch violates P9."""
     trace = active()
-    trace.registered(3, epoch=20)
-    trace.registered(3, epoch=7)
+    trace.change(1, 0, (1, 2), "fence", partition_epoch=1)
+    trace.registered(3, epoch=20, fenced=True, incarnation=1)
+    trace.registered(3, epoch=7, fenced=True, incarnation=2)
     assert trace.result("P9").violations[0].sentence == (
         "the controller gave broker-3 broker epoch 7 after broker epoch 20: broker epochs must rise"
     )
+
+
+@pytest.mark.parametrize(
+    ("incarnation", "epoch", "fenced", "shutting_down", "wrong"),
+    [
+        (1, 20, True, False, ""),
+        (1, 7, True, False, "gave broker-3/1 broker epoch 7, which broker-3/0 had"),
+        (1, 20, False, False, "registered broker-3/1, a new incarnation of broker-3, as unfenced: it begins as fenced"),
+        (
+            1,
+            20,
+            True,
+            True,
+            "registered broker-3/1, a new incarnation of broker-3, as shutting down: it begins as fenced",
+        ),
+        (0, 7, False, True, ""),
+        (0, 20, True, False, "gave broker-3/0 broker epoch 20 in place of its own, 7"),
+    ],
+)
+def test_each_incarnation_has_its_own_broker_epoch(
+    incarnation: int, epoch: int, fenced: bool, shutting_down: bool, wrong: str
+) -> None:
+    """Shows that a new incarnation gets a new broker epoch and starts fenced, and that the same one keeps its own; and
+    that a controller is not judged by what it inherited, of which the trace may lack the end."""
+    body = BrokerReg(3, epoch, f"broker-3/{incarnation}", fenced, shutting_down, False, 30)
+    trace = active()
+    trace.change(1, 0, (1, 2), "fence", partition_epoch=1)
+    trace.emit("controller-1", body)
+    assert [each.sentence for each in trace.result("P9").violations] == ([f"the controller {wrong}"] if wrong else [])
+    inherited = active()
+    inherited.change(1, 0, (1, 2), "fence", partition_epoch=1)
+    inherited.vote("controller-1", 3, 101, asks=(1, 25))
+    inherited.role("controller-1", 3, "leader", 101)
+    inherited.emit("controller-1", body)
+    assert inherited.result("P9").status == "held"
 
 
 def test_a_member_by_what_it_was_in_a_former_life() -> None:
     """Shows that an ISR holds a broker under the broker epoch that it has now; a request without any says nothing."""
     for epoch, violated in ((7, 1), (20, 0), (-1, 0)):
         trace = active()
-        anew = trace.registered(3, epoch=20)
-        changed = trace.change(1, 0, cause="alter-isr", partition_epoch=1, members={"1": 7, "2": 7, "3": epoch})
+        trace.change(1, 0, (1, 2), "fence", partition_epoch=1)
+        trace.registered(3, epoch=20, fenced=True, incarnation=1)
+        anew = trace.registered(3, epoch=20, incarnation=1)
+        changed = trace.change(1, 0, cause="alter-isr", partition_epoch=2, members={"1": 7, "2": 7, "3": epoch})
         result = trace.result("P9")
         assert result.violated == violated
         for finding in result.violations:
