@@ -121,6 +121,8 @@ class PartitionChangeBuilder:
     def _elect(self, record: PartitionChangeRecord) -> str:
         leader, unclean = self.elect_leader()
         if leader == self.partition.leader:
+            if "leader-epoch-with-isr" in self.rules.defects and self.target_isr != self.partition.isr:
+                record.leader = leader
             return self.cause
         record.leader = leader
         if unclean:

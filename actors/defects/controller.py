@@ -38,6 +38,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "A change of an ISR does not raise the partition epoch.",
         "KAFKA-12367",
     ),
+    Defect(
+        "leader-epoch-with-isr",
+        "actors.controller",
+        "P2",
+        "A change of an ISR raises the leader epoch, although the leader stays.",
+        nemesis="isr",
+    ),
     Defect("elect-any-replica", "actors.controller", "P4", "Clean election ignores the ISR."),
     Defect(
         "isr-without-version",

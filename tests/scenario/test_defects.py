@@ -129,6 +129,10 @@ PROOFS: dict[str, Proof] = {
     "partition-epoch-stands": Proof(
         "out-of-sync", r"changed orders-0 \(alter-isr\): partition epoch \d+ follows partition epoch \d+"
     ),
+    "leader-epoch-with-isr": Proof(
+        "out-of-sync",
+        r"changed orders-0 \(alter-isr\): leader epoch 1 follows leader epoch 0, although broker-\d stays",
+    ),
     "follower-reorders-batch": Proof(
         "out-of-sync", r"hold offset \d+ of orders-0 in leader epoch 0, but their logs differ"
     ),

@@ -40,19 +40,46 @@ def test_epochs_that_move_forward() -> None:
 def test_epochs_that_do_not() -> None:
     """Shows a partition epoch that stands still, a leader epoch that goes back, and a leader in its predecessor's."""
     for change, says in (
-        ({"leader": 1, "epoch": 1, "partition_epoch": 1}, "(elect): partition epoch 1 follows partition epoch 1"),
-        ({"leader": 1, "epoch": 0, "partition_epoch": 2}, "(elect): leader epoch 0 follows leader epoch 1"),
+        ({"leader": 2, "epoch": 1, "partition_epoch": 1}, "(elect): partition epoch 1 follows partition epoch 1"),
+        ({"leader": 2, "epoch": 0, "partition_epoch": 2}, "(elect): leader epoch 0 follows leader epoch 1"),
         (
-            {"leader": 2, "epoch": 1, "partition_epoch": 2},
-            "(elect): broker-2 replaces broker-1 within leader epoch 1",
+            {"leader": 3, "epoch": 1, "partition_epoch": 2},
+            "(elect): broker-3 replaces broker-2 within leader epoch 1",
         ),
     ):
         trace = active()
-        first = trace.change(1, 1, partition_epoch=1)
+        first = trace.change(2, 1, partition_epoch=1)
         second = trace.change(**change)  # type: ignore[arg-type]  # a table
         (finding,) = trace.result("P2").violations
         assert finding.sentence == f"the controller of quorum epoch 1 changed orders-0 {says}"
         assert (finding.key, finding.events) == ("orders-0", [first, second])
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "partition_epoch", "wrong"),
+    [
+        (1, 0, 2, ""),
+        (2, 1, 2, ""),
+        (-1, 1, 2, ""),
+        (1, 1, 2, "leader epoch 1 follows leader epoch 0, although broker-1 stays"),
+        (2, 2, 2, "leader epoch 2 follows leader epoch 0, not one by one"),
+        (1, 0, 3, "partition epoch 3 follows partition epoch 1, not one by one"),
+    ],
+)
+def test_epochs_rise_by_one(leader: int, epoch: int, partition_epoch: int, wrong: str) -> None:
+    """Shows a leader epoch that rises though the leader stays, and epochs that leave others out; not where a new
+    controller makes the first change, since the trace may lack the last one of its predecessor."""
+    trace = active()
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    trace.change(leader, epoch, (1, 2), "fence", partition_epoch)
+    says = [f"the controller of quorum epoch 1 changed orders-0 (fence): {wrong}"] if wrong else []
+    assert [each.sentence for each in trace.result("P2").violations] == says
+    first = active()
+    first.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    first.vote("controller-2", 2, 102, asks=(1, 25))
+    first.role("controller-2", 2, "leader", 102)
+    first.change(leader, epoch, (1, 2), "fence", partition_epoch, quorum_epoch=2, node="controller-2")
+    assert (first.result("P2").status, first.result("P2").tested) == ("held", 2)
 
 
 def test_a_broker_goes_back_to_an_older_state() -> None:
