@@ -92,7 +92,10 @@ class PartitionChangeBuilder:
         leader, replicas = self.partition.leader, self.partition.replicas
         if "no-new-leader" in self.rules.defects and not self.rules.acceptable(leader):
             return NO_LEADER, False
-        first = [replicas[0], leader] if self.election == "preferred" else [leader]
+        always = "leader-always-preferred" in self.rules.defects
+        first = [replicas[0], leader] if self.election == "preferred" or always else [leader]
+        if "last-of-the-assignment-elected" in self.rules.defects:
+            replicas = replicas[::-1]
         for replica in [*first, *replicas]:
             if self._is_valid_new_leader(replica):
                 return replica, False

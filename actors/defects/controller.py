@@ -98,6 +98,19 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         settings=("features.eligible.leader.replicas.version=1",),
     ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
+    Defect(
+        "leader-always-preferred",
+        "actors.controller",
+        "P21",
+        "Every change of an ISR gives the partition back to its preferred leader, though another one leads.",
+        nemesis="isr",
+    ),
+    Defect(
+        "last-of-the-assignment-elected",
+        "actors.controller",
+        "P21",
+        "Of several eligible replicas the last one of the assignment is elected.",
+    ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(
         "busy-metadata-log",

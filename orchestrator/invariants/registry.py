@@ -78,7 +78,6 @@ from orchestrator.invariants.offsets.timestamps import LookupsMeanWhatTheySay
 from orchestrator.invariants.partitions.controller import (
     ControllerFold,
     ControllerInvariant,
-    ElectionsComeFromTheRightPool,
     IsrChangesAreCompareAndSet,
     PartitionStatesMoveForward,
     TheDeadAreNotInCharge,
@@ -89,6 +88,7 @@ from orchestrator.invariants.partitions.fencing import ReplicaFetchesAreFenced
 from orchestrator.invariants.partitions.fetch_answers import FetchesAreAnsweredAtOnce
 from orchestrator.invariants.partitions.isr import ElectableReplicasHaveEverything, ReplicationCoversElection
 from orchestrator.invariants.partitions.lagging import WhoLagsLeavesTheIsr
+from orchestrator.invariants.partitions.leaders import ElectionsComeFromTheRightPool
 from orchestrator.invariants.partitions.log_starts import EarliestIsTruthful, LogStartsAreBelowTheWatermark
 from orchestrator.invariants.partitions.partition import (
     AcksTellTheTruth,

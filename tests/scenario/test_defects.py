@@ -373,6 +373,12 @@ PROOFS: dict[str, Proof] = {
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
+    "leader-always-preferred": Proof(
+        "other-leader", r"elected broker-1 for orders-0 .*\(alter-isr\), although broker-\d leads and could go on"
+    ),
+    "last-of-the-assignment-elected": Proof(
+        "other-leader", r"elected broker-3 for orders-0 .*, although broker-\d comes first of those that could lead"
+    ),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
     "isr-never-shrinks": Proof(

@@ -37,11 +37,12 @@ PROPOSALS_KEPT = 64
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A record of the metadata log as the trace tells it."""
+    """A record of the metadata log as the trace tells it. ``epoch``: quorum epoch of the controller that wrote it."""
 
     offset: int
     body: PartChange | PartRemove | BrokerReg | ConfigChange
     by: Witness
+    epoch: int
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -161,7 +162,7 @@ class MetadataView(msgspec.Struct):
         """The view into which an event belongs, that of the quorum epoch its node leads."""
         body = event.body
         end: int = body.offset  # type: ignore[union-attr]  # only events with an offset belong into a view
-        return self._view(self._epoch_of(event), event.node, end)
+        return self._view(self.epoch_of(event), event.node, end)
 
     def proposals_for(self, change: PartChange, before: PartChange) -> list[Proposal]:
         """The proposals that a change of an ISR may answer: of the leader, on the state before it, of that ISR."""
@@ -195,9 +196,10 @@ class MetadataView(msgspec.Struct):
                 del known[:-PROPOSALS_KEPT]
         else:
             assert isinstance(body, PartChange | PartRemove | BrokerReg | ConfigChange)
-            self.view_of(event).add(Entry(body.offset, body, witness(event)))
+            self.view_of(event).add(Entry(body.offset, body, witness(event), self.epoch_of(event)))
 
-    def _epoch_of(self, event: Stamped) -> int:
+    def epoch_of(self, event: Stamped) -> int:
+        """The quorum epoch of the controller that wrote what an event tells."""
         body = event.body
         if isinstance(body, PartChange | PartRemove | ConfigChange):
             return body.quorum_epoch

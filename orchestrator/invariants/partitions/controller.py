@@ -1,5 +1,5 @@
 """What the active controller promises about partitions: states that only move forward, changes that somebody asked for,
-and leaders from the right pool."""
+and nobody in charge who is dead."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 import msgspec
 
 from actors.broker.alter_partition import WAIT_FOR_METADATA
-from actors.node.spec import node_name, split_topic_partition
-from actors.trace.events import BrokerReg, IsrPropose, NodeDown, PartAssume, PartChange, Stamped
+from actors.node.spec import node_name
+from actors.trace.events import BrokerReg, IsrPropose, PartAssume, PartChange, Stamped
 from orchestrator.invariants.folds.fold import (
     NOTHING,
-    UNCLEAN_ENABLE,
     Emissions,
-    Finding,
     Profile,
     St,
     State,
@@ -30,8 +28,6 @@ from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView
 OVER = frozenset(error.name for error in WAIT_FOR_METADATA)
 """What a leader is told of a proposal that rests on a state which is over, or of which nobody knows what was made: it
 waits until the metadata log tells it more."""
-REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
-"""Causes of changes that take one broker out of the ISR."""
 
 
 class ControllerInvariant(MirrorInvariant[MetadataView, St]):
@@ -284,11 +280,9 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
 
 
 class Standing(State):
-    """elr: whether the cluster has eligible leader replicas, from its beginning to its end. wrote: "controller/broker
-    id" -> quorum epoch in which the controller wrote of that broker's registration last."""
+    """elr: whether the cluster has eligible leader replicas, from its beginning to its end."""
 
     elr: bool = False
-    wrote: dict[str, int] = {}
 
 
 class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
@@ -323,11 +317,6 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
         body = event.body
         assert type(body) is BrokerReg
         known = mirror.view_of(event).brokers.get(body.broker)
-        # A controller that ends within a step does not tell of all that its successor has in the log: what an older
-        # quorum epoch wrote may not be the last that was written.
-        name, epoch = f"{event.node}/{body.broker}", mirror.elections.epoch_of(event.node)
-        same_term = state.wrote.get(name) == epoch
-        state.wrote[name] = epoch
         if known is None:
             return NOTHING
         before = known.body
@@ -338,6 +327,9 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
                 f"{before.broker_epoch}: broker epochs must rise"
             )
         else:
+            # A controller that ends within a step does not tell of all that its successor has in the log: what an older
+            # quorum epoch wrote may not be the last that was written.
+            same_term = known.epoch == mirror.epoch_of(event)
             wrong = _wrong_registration(before, body) if same_term else ""
         return self.violated(state.key, f"the controller {wrong}", known.by, event) if wrong else NOTHING
 
@@ -365,7 +357,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
             return self.violated(
                 change.tp,
                 f"{node_name(change.leader)} leads {change.tp} in leader epoch {change.leader_epoch}, but is "
-                f"{_standing(view, change.leader)} at offset {event.body.offset} of the metadata log",  # type: ignore[union-attr]
+                f"{standing(view, change.leader)} at offset {event.body.offset} of the metadata log",  # type: ignore[union-attr]
                 by,
                 event,
             )
@@ -374,7 +366,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
             return NOTHING
         sentence = (
             f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, but is "
-            f"{_standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
+            f"{standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
         )
         if not state.elr and change.leader < 0 and change.isr == dead[:1]:
             return self.excused("last-member", change.tp, sentence, by, event)
@@ -414,175 +406,6 @@ def _wrong_registration(before: BrokerReg, body: BrokerReg) -> str:
     return f"registered {body.incarnation}, a new incarnation of {broker}, as {standing}: it begins as fenced"
 
 
-def _able(state: Pools, view: View, known: PartChange) -> list[int]:
-    """Who could be elected cleanly: the active members of the ISR; those of the ELR if the ISR is empty, or if its only
-    active member is fenced in this very step, and nobody else is in it."""
-    able = [member for member in known.isr if view.is_active(member)]
-    if state.elr and set(known.isr) <= set(able[:1]):
-        able += [each for each in known.elr if view.is_active(each) and each not in able]
-    return able
-
-
-def _standing(view: View, broker: int) -> str:
+def standing(view: View, broker: int) -> str:
+    """What keeps a broker from leading, for a sentence."""
     return "not registered" if view.broker(broker) is None else "fenced"
-
-
-class Doubt(msgspec.Struct, frozen=True):
-    """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
-    registers after an unclean shutdown, and is eligible no more. req: that the controller served. last: the number of
-    the controller's last event that was of this step. by_fence: both end it, not only the latter."""
-
-    node: str
-    req: str
-    last: int
-    eligible: int
-    finding: Finding
-    by_fence: bool
-
-
-class Pools(State):
-    """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
-    recorded."""
-
-    profile: Profile = Profile()
-    elr: bool = False
-    doubts: list[Doubt] = []
-
-    def settle(self, event: Stamped, req: str | None = None) -> Emissions:
-        """What a controller left in doubt is in none any more, but for the request that it still serves."""
-        over = [each for each in self.doubts if each.node == event.node and each.req != req]
-        self.doubts = [
-            msgspec.structs.replace(each, last=event.seq) if each.node == event.node else each
-            for each in self.doubts
-            if each not in over
-        ]
-        return [each.finding for each in over]
-
-    def interrupt(self, event: Stamped) -> None:
-        """A controller that ended within a step never came to the records behind the one in doubt."""
-        self.doubts = [each for each in self.doubts if (each.node, each.last + 1) != (event.node, event.seq)]
-
-
-class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
-    """Only members of the ISR, and eligible leader replicas if the ISR is empty, have every committed record. The
-    election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
-    take the new leader's log for complete.
-
-    Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
-    elects broker-3, which had lagged behind.
-    """
-
-    id = "P21"
-    title = (
-        "Leaders come from the ISR or the eligible leader replicas; unclean elections are allowed and marked as such"
-    )
-    source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
-    tested_when = "a controller gives a partition another leader, or elects uncleanly"
-    unseen = (
-        "which of several eligible replicas is elected, and whether the preferred one is elected finally",
-        "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
-    )
-    types = (PartChange, BrokerReg, NodeDown)
-    before_types = (PartChange, BrokerReg)
-
-    def initial(self, key: str, profile: Profile) -> Pools:
-        return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
-
-    def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        body = event.body
-        if type(body) is PartChange:
-            # Of one step come those that take a broker out of its partitions, and the one that fences it, or registers
-            # it anew. Between them a live node may stand at a barrier.
-            goes_on = event.req if body.cause in (*REMOVING, "unclean") else None
-            return [*state.settle(event, goes_on), *self._change(state, event, body, mirror.view_of(event))]
-        assert type(body) is BrokerReg
-        settled = state.settle(event, event.req)
-        gone = body.fenced or body.shutting_down
-        state.doubts = [
-            each
-            for each in state.doubts
-            if (each.node, each.eligible) != (event.node, body.broker) or not (body.unclean or (gone and each.by_fence))
-        ]
-        return [*settled, *state.settle(event)]
-
-    def step(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        if type(event.body) is NodeDown and event.body.mode not in ("clean", "end"):
-            state.interrupt(event)
-        return NOTHING
-
-    def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
-        return [each.finding for each in state.doubts]
-
-    def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
-        entry = view.partitions.get(body.tp)
-        if entry is None or body.leader < 0:
-            return NOTHING
-        known = entry.body
-        assert type(known) is PartChange
-        unclean = body.cause == "unclean"
-        if body.leader == known.leader and not unclean:
-            return NOTHING
-        state.tested += 1
-        wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
-        able = _able(state, view, known) if unclean and not wrong else []
-        if able:
-            wrong = f"uncleanly, although {named(able)} could lead"
-        if not wrong:
-            return NOTHING
-        (found,) = self.violated(
-            body.tp,
-            f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
-            f"({body.cause}), {wrong}",
-            entry.by,
-            event,
-        )
-        assert isinstance(found, Finding)
-        if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
-            state.doubts.append(Doubt(event.node, event.req, event.seq, known.elr[0], found, by_fence=False))
-            return NOTHING
-        if len(able) == 1:
-            state.doubts.append(Doubt(event.node, event.req, event.seq, able[0], found, by_fence=True))
-            return NOTHING
-        return (found,)
-
-    def _is_last_known(self, state: Pools, known: PartChange, body: PartChange) -> bool:
-        """Whether the one who is elected is the only one known to have led last, in a cluster where that counts
-        (``PartitionChangeBuilder.canElectLastKnownLeader``)."""
-        return state.elr and not known.isr and known.last_known_elr == [body.leader]
-
-    def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
-        """What speaks against an unclean election, or ""."""
-        if body.isr != [body.leader]:
-            return f"uncleanly, but with the ISR {named(body.isr)}, not the leader alone"
-        if not view.is_unfenced(body.leader):
-            return f"which is {_standing(view, body.leader)}"
-        if body.asked or self._allowed(state, view, body):
-            return ""
-        if self._is_last_known(state, known, body):
-            return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
-        return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
-
-    def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
-        """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
-        topic = split_topic_partition(body.tp)[0]
-        for resource in (f"topic/{topic}", "broker/"):
-            value = view.config(resource, UNCLEAN_ENABLE)
-            if value is not None:
-                return value == "true"
-        return state.profile.topic_setting(body.tp, UNCLEAN_ENABLE, default=False) is True
-
-
-def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
-    """What speaks against a leader that was elected cleanly, or ""."""
-    if not view.is_unfenced(body.leader):
-        return f"which is {_standing(view, body.leader)}"
-    asked = body.isr if body.cause == "alter-isr" else ()
-    if body.leader in known.isr or body.leader in asked:
-        return ""
-    if body.leader in known.elr and body.isr == [body.leader]:
-        able = [member for member in known.isr if view.is_active(member)]
-        if len(able) <= (body.cause in REMOVING):  # who goes with this change is fenced by the record behind it
-            return ""
-        return f"from the eligible leader replicas, although {named(able)} of the ISR could lead"
-    elr = f" and the eligible leader replicas {named(known.elr)}" if known.elr else ""
-    return f"from outside the ISR {named(known.isr)}{elr}"

@@ -1,0 +1,274 @@
+"""What the active controller promises about leaders: they come from the right pool, and stay if they can."""
+
+from __future__ import annotations
+
+import msgspec
+
+from actors.node.spec import node_name, split_topic_partition
+from actors.trace.events import BrokerReg, NodeDown, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Finding, Profile, State
+from orchestrator.invariants.mirrors.loss_budget import ELR
+from orchestrator.invariants.mirrors.metadata_view import Entry, MetadataView, View
+from orchestrator.invariants.partitions.controller import ControllerInvariant, named, standing
+
+REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
+"""Causes of changes that take one broker out of the ISR."""
+ELECTING = (*REMOVING, "unfence", "elect")
+"""Causes of changes that leave no partition without a leader if a replica is eligible."""
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """Who was eligible in a change. ``since``: an older quorum epoch's records are not relied on: its controller ended
+    abruptly, and may have written more than it told. ``added``: a broker that is unfenced in this very step, -1 none,
+    whatever else its registration says."""
+
+    view: View
+    known: PartChange
+    body: PartChange
+    since: int
+    added: int = -1
+
+    def eligible(self) -> list[int]:
+        """Who could lead without a loss, in the order of the assignment: the members of the ISR that are certainly
+        active, or else the eligible leader replicas."""
+        body = self.body
+        pool = body.isr or body.elr
+        if self._from_eligible():
+            pool = [body.leader, *body.elr]
+        gone = self._gone()
+        return [each for each in body.replicas if each in pool and each not in gone and self._is_active(each)]
+
+    def _from_eligible(self) -> bool:
+        """Whether the one elected is an eligible leader replica, which then is the ISR."""
+        body, known = self.body, self.known
+        return body.isr == [body.leader] and body.leader not in known.isr and body.leader in known.elr
+
+    def _gone(self) -> set[int]:
+        """Who leaves with this change, and is taken off the list of the living by a record behind it at the latest: the
+        one that has left the ISR, or would if it were not the last member."""
+        known, body = self.known, self.body
+        if body.cause not in REMOVING:
+            return set()
+        if left := {*known.isr} - {*body.isr}:
+            return left
+        last = known.isr if len(known.isr) == 1 else []
+        return {*last, *(known.elr if body.cause == "unclean-shutdown" else ())}
+
+    def _is_active(self, broker: int) -> bool:
+        entry = self.view.brokers.get(broker)
+        if entry is None or entry.epoch <= self.since:
+            return False
+        return broker == self.added or self.view.is_active(broker)
+
+    def better(self) -> int:
+        """Who had to lead in place of the leader of the change, -1 nobody."""
+        known, body = self.known, self.body
+        eligible = self.eligible()
+        if not eligible or body.leader == known.leader >= 0:
+            return -1
+        if known.leader in eligible:
+            preferred = body.cause == "preferred" and body.leader == body.replicas[0]
+            return -1 if preferred else known.leader
+        if body.cause not in ELECTING or body.leader not in (-1, *eligible):
+            return -1
+        return -1 if body.leader == eligible[0] else eligible[0]
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A leader was elected uncleanly though one replica was eligible: right if that one is fenced in the same step, or
+    registers after an unclean shutdown, and is eligible no more. req: that the controller served. last: the number of
+    the controller's last event that was of this step. by_fence: both end it, not only the latter."""
+
+    node: str
+    req: str
+    last: int
+    eligible: int
+    finding: Finding
+    by_fence: bool
+
+
+class Pools(State):
+    """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
+    recorded. ``added``: controller -> the broker whose registration it wrote last, if that is not fenced, else -1.
+    ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
+
+    profile: Profile = Profile()
+    elr: bool = False
+    doubts: list[Doubt] = []
+    added: dict[str, int] = {}
+    abrupt: int = -1
+
+    def settle(self, event: Stamped, req: str | None = None) -> Emissions:
+        """What a controller left in doubt is in none any more, but for the request that it still serves."""
+        over = [each for each in self.doubts if each.node == event.node and each.req != req]
+        self.doubts = [
+            msgspec.structs.replace(each, last=event.seq) if each.node == event.node else each
+            for each in self.doubts
+            if each not in over
+        ]
+        return [each.finding for each in over]
+
+    def interrupt(self, event: Stamped) -> None:
+        """A controller that ended within a step never came to the records behind the one in doubt."""
+        self.doubts = [each for each in self.doubts if (each.node, each.last + 1) != (event.node, event.seq)]
+
+
+class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
+    """Only members of the ISR, and eligible leader replicas if the ISR is empty, have every committed record. The
+    election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
+    take the new leader's log for complete. A leader that can go on is not replaced, as clients would have to look for
+    another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody.
+
+    Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
+    elects broker-3, which had lagged behind.
+    """
+
+    id = "P21"
+    title = (
+        "Leaders come from the ISR or the eligible leader replicas; unclean elections are allowed and marked as such"
+    )
+    source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
+    tested_when = "a controller gives a partition another leader or none, or elects uncleanly"
+    unseen = (
+        "whether the preferred replica is elected finally",
+        "elections that are never held: L3 sees that a leader is missing",
+        "replicas that were eligible only by records of a controller that ended abruptly",
+        "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
+    )
+    types = (PartChange, BrokerReg, NodeDown)
+    before_types = (PartChange, BrokerReg)
+
+    def initial(self, key: str, profile: Profile) -> Pools:
+        return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
+
+    def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
+        body = event.body
+        if type(body) is PartChange:
+            # Of one step come those that take a broker out of its partitions, and the one that fences it, or registers
+            # it anew. Between them a live node may stand at a barrier.
+            goes_on = event.req if body.cause in (*REMOVING, "unclean") else None
+            return [*state.settle(event, goes_on), *self._change(state, event, body, mirror.view_of(event))]
+        assert type(body) is BrokerReg
+        state.added[event.node] = -1 if body.fenced else body.broker
+        settled = state.settle(event, event.req)
+        gone = body.fenced or body.shutting_down
+        state.doubts = [
+            each
+            for each in state.doubts
+            if (each.node, each.eligible) != (event.node, body.broker) or not (body.unclean or (gone and each.by_fence))
+        ]
+        return [*settled, *state.settle(event)]
+
+    def step(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
+        if type(event.body) is NodeDown and event.body.mode not in ("clean", "end"):
+            state.interrupt(event)
+            state.abrupt = max(state.abrupt, mirror.elections.epoch_of(event.node))
+        return NOTHING
+
+    def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
+        return [each.finding for each in state.doubts]
+
+    def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
+        entry = view.partitions.get(body.tp)
+        if entry is None:
+            return NOTHING
+        known = entry.body
+        assert type(known) is PartChange
+        unclean = body.cause == "unclean"
+        if body.leader == known.leader >= 0 and not unclean:
+            return NOTHING
+        state.tested += body.leader != known.leader or unclean
+        if body.leader < 0:
+            return self._better(state, event, body, view, entry)
+        wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
+        able = _able(state, view, known) if unclean and not wrong else []
+        if able:
+            wrong = f"uncleanly, although {named(able)} could lead"
+        if not wrong:
+            return self._better(state, event, body, view, entry)
+        (found,) = self.violated(
+            body.tp,
+            f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
+            f"({body.cause}), {wrong}",
+            entry.by,
+            event,
+        )
+        assert isinstance(found, Finding)
+        if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
+            state.doubts.append(Doubt(event.node, event.req, event.seq, known.elr[0], found, by_fence=False))
+            return NOTHING
+        if len(able) == 1:
+            state.doubts.append(Doubt(event.node, event.req, event.seq, able[0], found, by_fence=True))
+            return NOTHING
+        return (found,)
+
+    def _better(self, state: Pools, event: Stamped, body: PartChange, view: View, entry: Entry) -> Emissions:
+        """A change that elects nobody, or cleanly: whether another one had to lead."""
+        known = entry.body
+        assert type(known) is PartChange
+        if entry.epoch <= state.abrupt:
+            return NOTHING
+        added = state.added.get(event.node, -1) if body.cause == "unfence" else -1
+        better = Candidates(view, known, body, state.abrupt, added).better()
+        if better < 0:
+            return NOTHING
+        why = "leads and could go on" if better == known.leader else "comes first of those that could lead"
+        return self.violated(
+            body.tp,
+            f"the controller elected {node_name(body.leader) if body.leader >= 0 else 'nobody'} for {body.tp} in "
+            f"leader epoch {body.leader_epoch} ({body.cause}), although {node_name(better)} {why}: the ISR is "
+            f"{named(body.isr)}",
+            entry.by,
+            event,
+        )
+
+    def _is_last_known(self, state: Pools, known: PartChange, body: PartChange) -> bool:
+        """Whether the one who is elected is the only one known to have led last, in a cluster where that counts
+        (``PartitionChangeBuilder.canElectLastKnownLeader``)."""
+        return state.elr and not known.isr and known.last_known_elr == [body.leader]
+
+    def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
+        """What speaks against an unclean election, or ""."""
+        if body.isr != [body.leader]:
+            return f"uncleanly, but with the ISR {named(body.isr)}, not the leader alone"
+        if not view.is_unfenced(body.leader):
+            return f"which is {standing(view, body.leader)}"
+        if body.asked or self._allowed(state, view, body):
+            return ""
+        if self._is_last_known(state, known, body):
+            return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
+        return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
+
+    def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
+        """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
+        topic = split_topic_partition(body.tp)[0]
+        for resource in (f"topic/{topic}", "broker/"):
+            value = view.config(resource, UNCLEAN_ENABLE)
+            if value is not None:
+                return value == "true"
+        return state.profile.topic_setting(body.tp, UNCLEAN_ENABLE, default=False) is True
+
+
+def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:
+    """What speaks against a leader that was elected cleanly, or ""."""
+    if not view.is_unfenced(body.leader):
+        return f"which is {standing(view, body.leader)}"
+    asked = body.isr if body.cause == "alter-isr" else ()
+    if body.leader in known.isr or body.leader in asked:
+        return ""
+    if body.leader in known.elr and body.isr == [body.leader]:
+        able = [member for member in known.isr if view.is_active(member)]
+        if len(able) <= (body.cause in REMOVING):  # who goes with this change is fenced by the record behind it
+            return ""
+        return f"from the eligible leader replicas, although {named(able)} of the ISR could lead"
+    elr = f" and the eligible leader replicas {named(known.elr)}" if known.elr else ""
+    return f"from outside the ISR {named(known.isr)}{elr}"
+
+
+def _able(state: Pools, view: View, known: PartChange) -> list[int]:
+    """Who could be elected cleanly: the active members of the ISR; those of the ELR if the ISR is empty, or if its only
+    active member is fenced in this very step, and nobody else is in it."""
+    able = [member for member in known.isr if view.is_active(member)]
+    if state.elr and set(known.isr) <= set(able[:1]):
+        able += [each for each in known.elr if view.is_active(each) and each not in able]
+    return able
