@@ -12,6 +12,12 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "P12",
         "A broker that was not shut down cleanly drops the last batch of each log, though it can be read.",
     ),
+    Defect(
+        "clean-load-drops-last",
+        "actors.log",
+        "P14",
+        "A broker that was shut down cleanly reads each log without its last batch.",
+    ),
     Defect("leader-skips-offset", "actors.log", "P14", "A leader occasionally skips an offset."),
     Defect(
         "oldest-duplicate",

@@ -297,6 +297,9 @@ PROOFS: dict[str, Proof] = {
     "recovery-drops-last": Proof(
         "by-turns", r"recovered orders-0 only up to [\d,]+, although its disk had the log up to [\d,]+"
     ),
+    "clean-load-drops-last": Proof(
+        "two-lives", r"broker-3 took up orders-0 .*, while its log ended at \d+ at its clean shutdown"
+    ),
     "leader-skips-offset": Proof("out-of-sync", r"appended a batch to orders-0 at \d+, while its log ended at \d+"),
     "follower-takes-produce": Proof("there-and-back", r"as leader of epoch 1, which broker-2 took up"),
     "consumers-unfenced": Proof(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogAppend, PartAssume, Stamped
+from actors.trace.events import LogAppend, NodeDown, PartAssume, Stamped, TraceEvent
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -101,12 +101,21 @@ class QuorumLogMatching(LogMatching):
     tested_when = "a voter or broker appends a batch of the metadata log whose end and epoch another append had"
 
 
-class LogsAreDenseAndOrdered(LogInvariant[State]):
+class LogEnds(State):
+    """``taken_up``: node -> the incarnation that took the partition up last. ``shut_down``: node -> the clean shutdown
+    of that one, until the node takes it up again."""
+
+    taken_up: dict[str, int] = {}
+    shut_down: dict[str, Witness] = {}
+
+
+class LogsAreDenseAndOrdered(LogInvariant[LogEnds]):
     """Replicas find the point at which their logs diverge by offsets and leader epochs. A gap, or an epoch that goes
     back or begins elsewhere than with its leader, makes them find the wrong point.
 
     Example: broker-2 appends 1,312 to a log that ends at 1,310; or its first record of epoch 5 is at 1,250, while the
-    leader of epoch 5 took over at 1,204 (KAFKA-7415).
+    leader of epoch 5 took over at 1,204 (KAFKA-7415). Or broker-2 shuts itself down with a log that ends at 1,310, and
+    its next start reads the log only up to 1,309.
     """
 
     id = "P14"
@@ -119,13 +128,29 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
     types = (LogAppend, PartAssume)
     before_types = (LogAppend, PartAssume)
     exemptions = {
-        "crash": ("The process ended between recording its last batch, or truncation, in the trace and writing it.")
+        "crash": (
+            "The process ended, but not by a clean shutdown, between recording its last batch, or truncation, in the "
+            "trace and writing it."
+        )
     }
 
-    def initial(self, key: str, profile: Profile) -> State:
-        return State(key)
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (NodeDown,)
 
-    def before(self, state: State, event: Stamped, mirror: LogMirror) -> Emissions:
+    def initial(self, key: str, profile: Profile) -> LogEnds:
+        return LogEnds(key)
+
+    def hear(self, state: LogEnds, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is NodeDown
+        if body.mode != "clean":
+            state.shut_down.pop(event.node, None)
+        elif state.taken_up.get(event.node) == event.incarnation:
+            state.shut_down[event.node] = witness(event)
+        return NOTHING
+
+    def before(self, state: LogEnds, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         replica = mirror.replica(event.node)
         log = replica.log
@@ -151,7 +176,9 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
             return NOTHING
         return self.violated(state.key, f"{event.node} appended a batch to {state.key} {wrong}", event)
 
-    def _resumed(self, state: State, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+    def _resumed(self, state: LogEnds, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
+        by = state.shut_down.pop(event.node, None)
+        state.taken_up[event.node] = event.incarnation
         replica = mirror.replica(event.node)
         log = replica.log
         if log.end == 0 and body.log_end == 0:
@@ -165,6 +192,8 @@ class LogsAreDenseAndOrdered(LogInvariant[State]):
             f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with log end {body.log_end:,}, "
             f"while its log ended at {log.end:,}"
         )
+        if by is not None:
+            return self.violated(state.key, f"{sentence} at its clean shutdown", by, event)
         if replica.incarnation != event.incarnation and body.log_end in (log.end_before_last, log.cut_from):
             return self.excused("crash", state.key, sentence, event)
         return self.violated(state.key, sentence, event)

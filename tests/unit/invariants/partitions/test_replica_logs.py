@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from actors.trace.events import LogStart, PartAssume
@@ -97,6 +99,30 @@ def test_a_log_that_is_shorter_than_before() -> None:
     assert alive.result("P14").violations[0].sentence == (
         "broker-2 took up orders-0 in leader epoch 1 with log end 2, while its log ended at 3"
     )
+
+
+@pytest.mark.parametrize(
+    ("modes", "violated"),
+    [(["clean"], 1), (["crash"], 0), (["clean", "crash"], 0), (["crash", "clean"], 0), (["clean", "clean"], 1)],
+)
+def test_a_log_that_is_shorter_than_at_a_clean_shutdown(modes: list[Literal["clean", "crash"]], violated: int) -> None:
+    """Shows that a process that ended in good order wrote all that it recorded, and that processes which took nothing
+    up do not change what the last one left."""
+    trace = led("a", "b", "c")
+    trace.assume(2, 0, leader=1)
+    for mode in modes:
+        trace.down("broker-2", mode)
+        trace.up("broker-2")
+    trace.logs[TP, "broker-2"].pop()
+    trace.assume(2, 1, leader=1)
+    result = trace.result("P14")
+    assert (result.violated, result.excused) == (violated, {} if violated else {"crash": 1})
+    if violated:
+        assert result.violations[0].sentence.endswith("with log end 2, while its log ended at 3 at its clean shutdown")
+    trace.down("broker-2", "clean")
+    trace.up("broker-2")
+    trace.assume(2, 2, leader=1)
+    assert trace.result("P14").violated == violated, "what is there now is where the next process begins"
 
 
 # ---- P15 -------------------------------------------------------------------------------------------------------
