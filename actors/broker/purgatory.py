@@ -57,7 +57,8 @@ def started(turn: Turn, tp: str) -> None:
 
 def wake_all(turn: Turn, tp: str) -> None:
     """Everything that waits for ``tp`` looks again."""
-    committed(turn, tp)
+    if "produces-outlive-leadership" not in turn.step.defects:
+        committed(turn, tp)
     readable(turn, tp)
     appended(turn, tp)
     started(turn, tp)

@@ -223,6 +223,12 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "When the high watermark moves, only the first of the waiting produces is answered.",
     ),
     Defect(
+        "produces-outlive-leadership",
+        "actors.broker",
+        "P24",
+        "Produces that wait at a leader are left waiting when it is replaced.",
+    ),
+    Defect(
         "wake-in-hash-order",
         "actors.broker",
         "X8",

@@ -448,6 +448,9 @@ PROOFS: dict[str, Proof] = {
     "no-request-timeout": Proof("slow-leader", r"to broker-1 ended after [\d,]+ ms \(answered\); its timeout is 1,000"),
     "leaky-partition": Proof("out-of-sync", r"broker-\d acted on message \S+ of broker-\d, sent while a fault"),
     "wake-one-produce": Proof("muted", r"answered the Produce of producer-1 with acks=all .* the high watermark had"),
+    "produces-outlive-leadership": Proof(
+        "stale-broker", r"answered the Produce of producer-1 with acks=all .* ms after it had lost the leadership"
+    ),
     "unseeded-timers": Proof(
         "comes-back", r"the run gave the trace [0-9a-f]+; its repetition gave the trace [0-9a-f]+"
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ACKS_ALL, LogAppend, LogHw, RpcReply, Stamped
+from actors.trace.events import ACKS_ALL, LogAppend, LogHw, PartAssume, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import PARTITION
@@ -22,13 +22,14 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct):
-    """What one Produce has appended. end: the offset behind it; batches: how many of them there are. appended, passed:
-    when that was, and when the high watermark passed it, None before."""
+    """What one Produce has appended. end: the offset behind it; batches: how many of them there are. appended: when
+    that was; decided: when the high watermark passed it, or the broker lost the leadership (deposed), None before."""
 
     end: int
     batches: int
     appended: Moment
-    passed: Moment | None = None
+    decided: Moment | None = None
+    deposed: bool = False
 
 
 class Produces(State):
@@ -40,14 +41,18 @@ class Produces(State):
 class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
     """A leader that misses the moment at which it can answer a produce may not get another one soon: without further
     records its high watermark does not move, and the producer waits until its timeout for records that were written
-    long ago.
+    long ago. A leader that is replaced will never commit them, and its producer has to ask the next one.
 
     Example: offsets 40 and 41 of orders-0 came from two producers with acks=all. The high watermark moves to 42.
-    Broker-1 answers the first one at once, and the second one only with the next record, or at its timeout.
+    Broker-1 answers the first one at once, and the second one only with the next record, or at its timeout. Or broker-1
+    begins to follow broker-2 while offset 42 waits, and answers that with NOT_LEADER_OR_FOLLOWER only at the timeout.
     """
 
     id = "P24"
-    title = "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records"
+    title = (
+        "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records or "
+        "it has lost the leadership"
+    )
     source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
     tested_when = "a leader answers a Produce for one partition whose append is in the trace"
     unseen = (
@@ -55,9 +60,10 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         "a batch that is sent again and was appended before",
         "a Produce that has waited for a free request handler",
         "waiting fetches: their arrival is not in the trace",
+        "answers when a topic is deleted",
     )
     route = PARTITION
-    types = (LogAppend, LogHw, RpcReply)
+    types = (LogAppend, LogHw, RpcReply, PartAssume)
     cases = {LogHw: (LEADER,), RpcReply: ("Produce",)}
 
     def initial(self, key: str, profile: Profile) -> Produces:
@@ -69,8 +75,12 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
             return self._answered(state, event, body)
         if type(body) is LogHw:
             for each in state.waiting.values():
-                if each.passed is None and each.appended.by.node == event.node and body.new >= each.end:
-                    each.passed = _moment(event)
+                if each.decided is None and each.appended.by.node == event.node and body.new >= each.end:
+                    each.decided = _moment(event)
+            return NOTHING
+        if type(body) is PartAssume:
+            if body.role != LEADER:
+                self._deposed(state, event)
             return NOTHING
         assert type(body) is LogAppend
         connection = event.req.partition("#")[0]
@@ -82,11 +92,18 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         remember(state.waiting, connection, Waiting(body.last + 1, batches, moment), CONNECTIONS_REMEMBERED)
         return NOTHING
 
+    def _deposed(self, state: Produces, event: Stamped) -> None:
+        """A broker follows, or waits for a leader: what this process had appended is not its to commit any more."""
+        for each in state.waiting.values():
+            by = each.appended.by
+            if each.decided is None and (by.node, by.incarnation) == (event.node, event.incarnation):
+                each.decided, each.deposed = _moment(event), True
+
     def _answered(self, state: Produces, event: Stamped, body: RpcReply) -> Emissions:
         waited = state.waiting.pop(body.connection, None)
         if waited is None or waited.appended.by.node != event.node or waited.batches > 1 or len(body.partitions) > 1:
             return NOTHING
-        since = waited.passed if body.acks == ACKS_ALL else waited.appended
+        since = waited.decided if body.acks == ACKS_ALL else waited.appended
         if since is None:
             return NOTHING
         state.tested += 1
@@ -94,7 +111,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
             return NOTHING
         acks, what = "1", "it had appended it"
         if body.acks == ACKS_ALL:
-            acks, what = "all", "the high watermark had passed it"
+            acks, what = "all", "it had lost the leadership" if waited.deposed else "the high watermark had passed it"
         late_ms = (event.wall - since.wall_us) / 1000
         return self.violated(
             state.key,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.trace.event_parts import ReplyPartition
 from actors.trace.events import RpcReply
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -62,6 +64,35 @@ def test_answers_that_are_late() -> None:
     patient.fetched_up_to(1)
     patient.answer(acks=1)
     assert patient.result("P24").violations[0].sentence.endswith("ms after it had appended it")
+
+
+@pytest.mark.parametrize(
+    ("between", "violated"),
+    [("nothing", 0), ("follower", 1), ("leader", 0), ("another", 0), ("passed", 0), ("restart", 0)],
+)
+def test_produces_that_wait_at_a_deposed_leader(between: str, violated: int) -> None:
+    """Shows that one which waits is answered when its leader begins to follow: not when it is elected again in place,
+    nor when others follow, nor what was answered before, nor by the next process."""
+    trace = Leader()
+    trace.assume(1, 1)
+    trace.produce(0, "a")
+    trace.req = "broker-1>controller-1:raft:0.0#7"
+    if between == "passed":
+        trace.fetched_up_to(1)
+        trace.answer()
+    if between == "restart":
+        trace.down("broker-1", "crash")
+        trace.up("broker-1")
+    trace.assume(3 if between == "another" else 1, 2, leader=1 if between == "leader" else 2)
+    if between == "nothing":
+        trace.answer()
+    trace.req = ""
+    trace.answer()
+    result = trace.result("P24")
+    assert result.violated == violated
+    if violated:
+        assert result.violations[0].sentence.endswith("ms after it had lost the leadership")
+    assert result.tested == (between in ("nothing", "follower", "passed"))
 
 
 def test_what_says_nothing() -> None:
