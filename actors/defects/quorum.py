@@ -116,6 +116,13 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         nemesis="voters",
     ),
     Defect(
+        "voters-unread",
+        "actors.quorum",
+        "Q14",
+        "A leader adds a voter that has not caught up.",
+        nemesis="voters",
+    ),
+    Defect(
         "removed-leader-counts",
         "actors.quorum",
         "Q14",

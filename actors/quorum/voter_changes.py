@@ -201,7 +201,8 @@ def poll(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     if not supports_reconfiguration(turn.net, name):
         _end(raft, turn, KafkaError.INVALID_REQUEST, f"the new voter does not support kraft.version {level}")
         return
-    if not _is_caught_up(turn.step.wall_ms, role.observers.get(str(change.voter))):
+    known = role.observers.get(str(change.voter))
+    if not _is_caught_up(turn.step.wall_ms, known) and "voters-unread" not in turn.step.defects:
         _end(raft, turn, KafkaError.REQUEST_TIMED_OUT, "the new voter is lagging behind")
         return
     request = change.request

@@ -99,6 +99,7 @@ PROOFS: dict[str, Proof] = {
     "voter-changes-overlap": Proof(
         "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
     ),
+    "voters-unread": Proof("unread", r"adds controller-\d, whose log has never had a record of leader epoch \d+"),
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*; the voters are"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+, but is none of the voters"),
     "append-in-resignation": Proof(

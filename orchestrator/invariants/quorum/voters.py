@@ -7,12 +7,15 @@ from collections.abc import Mapping
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import LogHw, NodeUp, QVoters, Stamped
+from actors.trace.events import LogAppend, LogHw, LogStart, NodeUp, QVoters, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.leader_epochs import Lineage
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.voter_sets import is_majority, named
+
+CHECKS = ("kip-595.epoch-check", "kip-595.divergence")
+"""Features without which a leader counts Fetches of logs that are not the beginning of its own."""
 
 FORMATTED = -1
 """Offset of the set that a directory was formatted with: no record has it yet."""
@@ -27,9 +30,12 @@ class SetInLog(msgspec.Struct, frozen=True):
 
 
 class VoterChanges(State):
-    """Member -> its set."""
+    """``sets``: member -> its set; ``epochs``: replica -> the highest epoch that its log has had. ``checked``: whether
+    every leader compares the logs of those that fetch with its own."""
 
     sets: dict[str, SetInLog] = {}
+    epochs: dict[str, int] = {}
+    checked: bool = True
 
 
 class VoterChangesAreSerial(LogInvariant[VoterChanges]):
@@ -40,27 +46,36 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     Example: controller-1 adds controller-4 to three voters, is cut off with it, and adds controller-5 before any
     commit. Three of these five are a majority, and so are two of the three that know of no change. A leader that is not
     a voter any more does not count towards its commits (KAFKA-16530). A leader that only records its own endpoint may
-    do so in the first batch of its epoch.
+    do so in the first batch of its epoch. Or controller-1 adds controller-4 before that has anything of its epoch: a
+    voter that has far to go holds up every commit for which it is needed.
     """
 
     id = "Q14"
     title = (
-        "Voters change one at a time, after the previous change is committed, in an epoch that has committed an entry"
+        "Voters change one at a time, after the previous change is committed, in an epoch that has committed an entry; "
+        "a new one has caught up with the leader before"
     )
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
     tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
     unseen = (
-        ("Whether a new voter had caught up before it was added: regular fetches of observers are not in the trace."),
+        (
+            "A new voter that has read the beginning of the leader's epoch and never caught up: regular fetches of "
+            "observers are not in the trace."
+        ),
         "The first set that a member copies after it was formatted: it may have been formatted with any.",
     )
-    types = (QVoters, LogHw, NodeUp)
+    types = (QVoters, LogHw, NodeUp, LogAppend, LogStart)
     cases = {LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> VoterChanges:
-        return VoterChanges(key)
+        return VoterChanges(key, checked=not any(_is_off_somewhere(profile, feature) for feature in CHECKS))
 
     def step(self, state: VoterChanges, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is LogAppend:
+            return self._has(state, event.node, body.batch_epoch)
+        if type(body) is LogStart:
+            return self._has(state, event.node, body.epoch)
         if type(body) is NodeUp:
             state.sets.pop(event.node, None)  # it tells what it found on its disk
             return NOTHING
@@ -86,7 +101,14 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             )
         if body.cause == "fetch" or known.offset == FORMATTED:
             return NOTHING
-        return self._guarded(state, event, body, known, mirror, what, bool(changed))
+        guarded = self._guarded(state, event, body, known, mirror, what, bool(changed))
+        return guarded or self._caught_up(state, event, body, known, what)
+
+    @staticmethod
+    def _has(state: VoterChanges, node: str, epoch: int) -> Emissions:
+        """The log of a replica has records of an epoch, or a snapshot in place of them."""
+        state.epochs[node] = max(epoch, state.epochs.get(node, -1))
+        return NOTHING
 
     def _guarded(
         self,
@@ -123,6 +145,21 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             event,
         )
 
+    def _caught_up(self, state: VoterChanges, event: Stamped, body: QVoters, known: SetInLog, what: str) -> Emissions:
+        """To have been caught up with this leader, a new voter has once had the record with which its epoch begins:
+        the leader refuses every Fetch that comes before it has written that."""
+        for voter, directory in sorted(named(body.members).items()):
+            epoch = state.epochs.get(voter, -1)
+            if not state.checked or known.members.get(voter) == directory or epoch >= body.leader_epoch:
+                continue
+            return self.violated(
+                state.key,
+                f"{what} that adds {voter}, whose log has never had a record of leader epoch {body.leader_epoch}, "
+                f"only of epochs up to {epoch}: it has not caught up with this leader",
+                event,
+            )
+        return NOTHING
+
     def _committed(self, state: VoterChanges, event: Stamped, body: LogHw, known: SetInLog | None) -> Emissions:
         if known is None or not body.counted:
             return NOTHING
@@ -145,6 +182,12 @@ def _is_in_first_batch(mirror: LogMirror, lineage: Lineage, body: QVoters) -> bo
     (``LeaderState.appendStartOfEpochControlRecords``)."""
     batch = mirror.replica(lineage.leader).log.batch_at(body.offset)
     return batch is not None and batch.base == lineage.start
+
+
+def _is_off_somewhere(profile: Profile, feature: str) -> bool:
+    """Whether a feature is off at some node, at least for a time."""
+    values = [profile.feature(feature), *(profile.feature(feature, node) for node in profile.nodes)]
+    return "off" in (*values, *profile.bounced.get(feature, ()))
 
 
 def _changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

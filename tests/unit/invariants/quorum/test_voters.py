@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import QVoters
+from actors.trace.events import LogStart, QVoters
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -26,6 +26,13 @@ class Quorum(TraceBuilder):
         self.voters(LEADER, THREE, offset, "start", 0)
         self.role(LEADER, 1, "leader", 101, 1)
         self.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        self.fetch("controller-4", "controller-5")
+
+    def fetch(self, *nodes: str) -> None:
+        """Replicas copy what the leader has so far."""
+        for node in nodes:
+            self.append(node, "m", tp=METADATA_PARTITION, role="follower")
+            self.append(node, "m", epoch=1, tp=METADATA_PARTITION, role="follower")
 
     def voters(self, node: str, members: dict[str, str], offset: int, cause: Any, hw: int) -> str:
         """Another set is in force at a member."""
@@ -162,6 +169,48 @@ def test_the_newest_set_is_the_one_of_the_newest_record() -> None:
     assert known.newest == {"controller-1": "a", "controller-2": "b", "controller-3": "c", "controller-4": "d"}
     assert known.of("controller-3") == {}
     assert known.with_directories
+
+
+@pytest.mark.parametrize(
+    ("has", "violated"), [("nothing", 1), ("before", 1), ("epoch", 0), ("newer", 0), ("snapshot", 0), ("cut", 0)]
+)
+def test_a_new_voter_has_read_the_epoch(has: str, violated: int) -> None:
+    """Shows that a new voter has once had a record of the leader's epoch or of a newer one, or a snapshot with it: what
+    it has lost since, the leader cannot know."""
+    trace = TraceBuilder()
+    trace.append(LEADER, "m", tp=METADATA_PARTITION)
+    trace.emit(LEADER, QVoters("dir", 0, 0, 0, THREE, 1, 0, "start"))
+    trace.role(LEADER, 1, "leader", 101, 1)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 2, 1, METADATA_PARTITION, counted=(101, 102))
+    if has == "snapshot":
+        trace.emit("controller-4", LogStart(METADATA_PARTITION, 2, "snapshot", 1))
+    elif has != "nothing":
+        trace.append("controller-4", "m", tp=METADATA_PARTITION, role="follower")
+        if has != "before":
+            trace.append("controller-4", "m", epoch=2 if has == "newer" else 1, tp=METADATA_PARTITION, role="follower")
+    if has == "cut":
+        trace.truncate("controller-4", 1, tp=METADATA_PARTITION)
+    trace.emit(LEADER, QVoters("dir", 2, 1, 1, FOUR, 3, 2, "append"))
+    result = trace.result("Q14")
+    assert result.violated == violated
+    if violated:
+        epoch = -1 if has == "nothing" else 0
+        assert result.violations[0].sentence == (
+            "controller-1 wrote a voter set at 2 that adds controller-4, whose log has never had a record of leader "
+            f"epoch 1, only of epochs up to {epoch}: it has not caught up with this leader"
+        )
+
+
+def test_a_leader_that_does_not_compare_logs_may_add_anybody() -> None:
+    """Shows that without the checks of KIP-595 a longer log of another epoch counts as caught up."""
+    trace = TraceBuilder(features={"kip-595.divergence": "off"})
+    trace.append(LEADER, "m", tp=METADATA_PARTITION)
+    trace.emit(LEADER, QVoters("dir", 0, 0, 0, THREE, 1, 0, "start"))
+    trace.role(LEADER, 1, "leader", 101, 1)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.emit(LEADER, QVoters("dir", 2, 1, 1, FOUR, 3, 2, "append"))
+    assert trace.result("Q14").status == "held"
 
 
 class Beginning(TraceBuilder):
