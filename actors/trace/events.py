@@ -77,6 +77,7 @@ from actors.trace.event_parts import (
 from actors.trace.group_events import (
     MEMBERS_LEFT as MEMBERS_LEFT,
     NO_ENTRY as NO_ENTRY,
+    REBALANCE_TIMEOUT as REBALANCE_TIMEOUT,
     ConsOwn as ConsOwn,
     Entry as Entry,
     GroupEvent,
@@ -84,6 +85,7 @@ from actors.trace.group_events import (
     GrpFetch as GrpFetch,
     GrpGen as GrpGen,
     GrpLoad as GrpLoad,
+    GrpOut as GrpOut,
 )
 from actors.trace.log_events import (
     LogAppend as LogAppend,

@@ -22,6 +22,9 @@ GroupState = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stab
 MEMBERS_LEFT = "explicit LeaveGroup request for"
 """How the reason of a ``GrpGen`` begins where members asked to leave, in Kafka's words."""
 
+REBALANCE_TIMEOUT = "rebalance timeout"
+"""The reason of a ``GrpGen`` where a coordinator goes on without members that did not join in time."""
+
 
 class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     """A coordinator moved a group into a state. ``tp``: the offsets partition. ``leader``: member id of who assigns, ""
@@ -41,6 +44,25 @@ class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     assignment: dict[str, list[str]] = {}
     reason: str = ""
     absent: list[str] = []
+
+
+OutReason = Literal["session", "join", "sync", "leave"]
+
+
+class GrpOut(TraceEvent, frozen=True, tag="grp.out"):
+    """A coordinator puts a member out of its group. ``tp``: the offsets partition. ``client``: client id of the member.
+    why: session (nothing was heard of it for its session time-out), join (it did not join a rebalance in time), sync
+    (it did not ask in time what it is assigned), leave (it, or somebody for it, asked to leave). ``waits``: nobody has
+    answered its JoinGroup or SyncGroup yet. ``is_new``: it has never been in a generation."""
+
+    tp: str
+    group: str
+    coordinator_epoch: int
+    member: str
+    client: str
+    why: OutReason
+    waits: bool = False
+    is_new: bool = False
 
 
 class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
@@ -120,4 +142,4 @@ class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
     reason: OwnReason = "assign"
 
 
-GroupEvent = GrpGen | GrpCommit | GrpLoad | GrpFetch | ConsOwn
+GroupEvent = GrpGen | GrpOut | GrpCommit | GrpLoad | GrpFetch | ConsOwn

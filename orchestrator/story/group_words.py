@@ -20,6 +20,7 @@ from actors.trace.events import (
     GrpFetch,
     GrpGen,
     GrpLoad,
+    GrpOut,
     TraceEvent,
     TxnGuard,
     TxnLoad,
@@ -87,6 +88,16 @@ def _generation(body: GrpGen) -> str:
     state = f"moves group {body.group} to {body.state}, generation {body.generation}"
     given = f": {shares(body)}" if body.assignment else ""
     return f"{state}{given} ({body.reason})" if body.reason else f"{state}{given}"
+
+
+def _put_out(body: GrpOut) -> str:
+    why = {
+        "session": "no heartbeat came from it in time",
+        "join": "it did not join again in time",
+        "sync": "it did not ask in time what it is assigned",
+        "leave": "it leaves",
+    }[body.why]
+    return f"puts {body.client} ({body.member}) out of group {body.group}: {why}"
 
 
 def _commit(body: GrpCommit) -> str:
@@ -194,6 +205,7 @@ def _moved(body: ConsPos) -> str:
 
 WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     GrpGen: _generation,
+    GrpOut: _put_out,
     GrpCommit: _commit,
     GrpLoad: _groups_loaded,
     GrpFetch: _fetched,

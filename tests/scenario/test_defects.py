@@ -549,6 +549,19 @@ PROOFS: dict[str, Proof] = {
     "loaded-members-unwatched": Proof(
         "group-waits", r"group g has been Stable at \S+ in generation \d+ for .* s, although its member \S+ is", (3,)
     ),
+    "loaded-session-short": Proof(
+        "group-waits", r"put \S+, a member of consumer-\d, out of group g for its silence \d.* is 6,000 ms", (3,)
+    ),
+    "waiting-members-expire": Proof(
+        "group-stalls", r"for its silence, though it waited for the answer to its JoinGroup"
+    ),
+    "absent-statics-go": Proof("static-absent", r"a rebalance which it did not join, though it is a static member"),
+    "rebalance-timeout-short": Proof(
+        "group-stalls", r"formed generation \d+ .* had not joined 300 ms after .* a member may take 5,000 ms"
+    ),
+    "sync-timeout-short": Proof(
+        "group-stalls", r"out of group g 300 ms after its generation was formed, for it had not synced"
+    ),
     "absent-members-stay": Proof(
         "group-waits", r"formed generation \d+ of group g with .* had sent no JoinGroup", (3,)
     ),

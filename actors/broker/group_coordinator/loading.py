@@ -63,7 +63,8 @@ def load(turn: Turn, shard: Shard) -> None:
     record_loaded(turn, shard)
     for group in list(shard.groups.values()):
         for member in [] if "loaded-members-unwatched" in turn.step.defects else group.members.values():
-            reschedule_heartbeat(turn, group, member)
+            quarter_ms = member.session_timeout_ms // 4 if "loaded-session-short" in turn.step.defects else None
+            reschedule_heartbeat(turn, group, member, quarter_ms)
         if len(group.members) > turn.settings.groups.max_size:
             prepare_rebalance(turn, shard, group, "freshly-loaded group is over capacity")
     expiration.schedule(turn, shard)

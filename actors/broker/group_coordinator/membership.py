@@ -13,6 +13,7 @@ from actors.broker.group_coordinator.rebalance import (
     reschedule_heartbeat,
 )
 from actors.broker.group_coordinator.shard import Shard
+from actors.broker.group_coordinator.tracing import record_out
 from actors.broker.group_coordinator.writes import answer_when_committed
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
@@ -95,7 +96,7 @@ def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupRe
     response = LeaveGroupResponse()
     gone: list[str] = []
     for member in _leaving(request):
-        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _remove(turn, group, member)
+        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _remove(turn, shard, group, member)
         if not error:
             gone.append(member.member_id or member.group_instance_id or "")
         response.members.append(
@@ -112,7 +113,7 @@ def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupRe
     return response
 
 
-def _remove(turn: Turn, group: ClassicGroup, leaving: LeaveGroupRequest.MemberIdentity) -> KafkaError:
+def _remove(turn: Turn, shard: Shard, group: ClassicGroup, leaving: LeaveGroupRequest.MemberIdentity) -> KafkaError:
     assert group.state != DEAD, "a group that was given up is not found"
     member_id, instance_id = leaving.member_id, leaving.group_instance_id
     if not member_id:
@@ -128,6 +129,7 @@ def _remove(turn: Turn, group: ClassicGroup, leaving: LeaveGroupRequest.MemberId
         error = group.validate_member(member_id, instance_id)
         if error:
             return error
+    record_out(turn, shard, group, group.members[member_id], "leave")
     cancel_heartbeat(turn, group, member_id)
     answer_join(turn, group.members[member_id], JoinGroupResponse(error_code=KafkaError.UNKNOWN_MEMBER_ID))
     group.remove(member_id)

@@ -14,9 +14,10 @@ from actors.broker.group_coordinator.group_state import (
     STABLE,
 )
 from actors.broker.group_coordinator.shard import Shard
-from actors.broker.group_coordinator.tracing import transition
+from actors.broker.group_coordinator.tracing import record_out, transition
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.trace.events import REBALANCE_TIMEOUT
 from krift.v1.groups import JoinGroupResponse, SyncGroupResponse
 
 JOIN = "groups/join/"
@@ -86,7 +87,9 @@ def prepare_rebalance(turn: Turn, shard: Shard, group: ClassicGroup, reason: str
     if group.has_all_members_joined:
         complete_join(turn, shard, group, reason)
     else:
-        turn.step.set_timer(f"{JOIN}{group.group_id}", group.rebalance_timeout_ms)
+        hasty = "rebalance-timeout-short" in turn.step.defects
+        wait_ms = turn.settings.groups.initial_rebalance_delay_ms if hasty else group.rebalance_timeout_ms
+        turn.step.set_timer(f"{JOIN}{group.group_id}", wait_ms)
 
 
 def maybe_complete_join_phase(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
@@ -104,7 +107,9 @@ def complete_join(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) ->
     turn.step.cancel_timer(f"{JOIN}{group.group_id}")
     group.initial = None
     for failed in group.not_yet_rejoined:
-        if failed.group_instance_id is None and "absent-members-stay" not in turn.step.defects:
+        goes = failed.group_instance_id is None or "absent-statics-go" in turn.step.defects
+        if goes and "absent-members-stay" not in turn.step.defects:
+            record_out(turn, shard, group, failed, "join")
             group.remove(failed.member_id)
             cancel_heartbeat(turn, group, failed.member_id)
     if group.state == DEAD:
@@ -139,7 +144,9 @@ def _tell_members(turn: Turn, group: ClassicGroup) -> None:
         member.is_new = False
         group.pending_sync.append(member.member_id)
     group.pending_sync_generation = group.generation
-    turn.step.set_timer(f"{SYNC}{group.group_id}", group.rebalance_timeout_ms)
+    hasty = "sync-timeout-short" in turn.step.defects
+    wait_ms = turn.settings.groups.initial_rebalance_delay_ms if hasty else group.rebalance_timeout_ms
+    turn.step.set_timer(f"{SYNC}{group.group_id}", wait_ms)
 
 
 def join_response(group: ClassicGroup, member_id: str) -> JoinGroupResponse:
@@ -196,7 +203,7 @@ def on_join_timer(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
     long as the rebalance time-out allows."""
     initial = group.initial
     if initial is None or not (group.new_member_added and initial.remaining_ms):
-        complete_join(turn, shard, group, "rebalance timeout" if initial is None else "initial rebalance delay")
+        complete_join(turn, shard, group, REBALANCE_TIMEOUT if initial is None else "initial rebalance delay")
         return
     group.new_member_added = False
     delay_ms = min(turn.settings.groups.initial_rebalance_delay_ms, initial.remaining_ms)
@@ -212,6 +219,8 @@ def on_sync_timer(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
         return
     gone = list(group.pending_sync)
     for member_id in gone:
+        if (late := group.members.get(member_id)) is not None:
+            record_out(turn, shard, group, late, "sync")
         group.remove(member_id)
         cancel_heartbeat(turn, group, member_id)
     prepare_rebalance(turn, shard, group, f"removing {', '.join(gone)} on pending sync request expiration")
@@ -227,11 +236,13 @@ def on_session_timer(turn: Turn, shard: Shard, group: ClassicGroup, member_id: s
     member = group.members.get(member_id)
     if "silent-member-stays" in turn.step.defects:
         return
-    if member is not None and not member.has_satisfied_heartbeat:
+    is_alive = member is not None and member.has_satisfied_heartbeat
+    if member is not None and (not is_alive or "waiting-members-expire" in turn.step.defects):
         _expire_member(turn, shard, group, member)
 
 
 def _expire_member(turn: Turn, shard: Shard, group: ClassicGroup, member: GroupMember) -> None:
+    record_out(turn, shard, group, member, "session")
     answer_join(turn, member, JoinGroupResponse(error_code=KafkaError.UNKNOWN_MEMBER_ID))
     group.remove(member.member_id)
     reason = f"removing member {member.member_id} on heartbeat expiration"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from actors.broker.group_coordinator.group import ClassicGroup
+from actors.broker.group_coordinator.group import ClassicGroup, GroupMember
 from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, STABLE
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.turn import Turn
 from actors.node.spec import topic_partition
-from actors.trace.events import GrpGen, GrpLoad
-from actors.trace.group_events import GroupState
+from actors.trace.events import GrpGen, GrpLoad, GrpOut
+from actors.trace.group_events import GroupState, OutReason
 from krift.v1.groups import ConsumerProtocolAssignment
 from krift.v1.wire import DecodeError, from_bytes
 
@@ -36,6 +36,14 @@ def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> 
             reason,
             [member.member_id for member in group.not_yet_rejoined] if state == COMPLETING_REBALANCE else [],
         )
+    )
+
+
+def record_out(turn: Turn, shard: Shard, group: ClassicGroup, member: GroupMember, why: OutReason) -> None:
+    """Record that a member is put out, before it is."""
+    waits = bool(member.awaiting_join or member.awaiting_sync)
+    turn.step.record(
+        GrpOut(shard.tp, group.group_id, shard.epoch, member.member_id, member.client_id, why, waits, member.is_new)
     )
 
 

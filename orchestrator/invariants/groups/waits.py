@@ -7,7 +7,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from actors.trace.events import ConsOwn, CtlFault, GrpGen, GrpLoad, NodeDown, NodeUp, Stamped
+from actors.trace.events import (
+    ClockSet,
+    ConsOwn,
+    CtlFault,
+    GrpGen,
+    GrpLoad,
+    GrpOut,
+    NodeDown,
+    NodeUp,
+    Stamped,
+)
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
@@ -23,6 +33,7 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import GROUP
+from orchestrator.invariants.groups.put_outs import PutOuts, put_outs
 
 Wait = Literal["", "join", "sync", "member"]
 
@@ -66,6 +77,7 @@ class Waits(State):
     cut: dict[str, set[str]] = {}
     joined_us: dict[str, int] = {}
     left: Leftovers = msgspec.field(default_factory=Leftovers)
+    out: PutOuts = msgspec.field(default_factory=PutOuts)
     armed_us: int = -1
 
     def silent(self, word: Word) -> list[str]:
@@ -111,15 +123,18 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     Example: consumer-2 died, and its session.timeout.ms is 2 s; half a minute later broker-1, which has been
     coordinator all the time, still has it among the members of the stable generation 4. Or broker-1 has waited since
     the beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
-    formed with consumer-2, a dynamic member, which has not joined.
+    formed with consumer-2, a dynamic member, which has not joined; or without it, though its max.poll.interval.ms is
+    not over. Or a new coordinator puts consumer-2 out a second after it has read its log.
     """
 
     id = "O9"
     title = "A coordinator waits for its members as long as they asked for, and then goes on without the missing ones"
     source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
-    tested_when = "a coordinator ends a wait, for members to join, to sync, or for a silent member"
+    tested_when = (
+        "a coordinator ends a wait, for members to join, to sync, or for a silent member, or puts a member out"
+    )
     route = GROUP
-    types = (GrpGen, GrpLoad, ConsOwn)
+    types = (GrpGen, GrpLoad, GrpOut, ConsOwn)
     of_groups = True
     unseen = (
         (
@@ -129,11 +144,13 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         "members that are up although the coordinator does not hear from them",
         "silent members while faults affect the links of their client to the coordinator: requests may arrive late",
         "members that are gone while others wait for an assignment, or to join again: these waits end in any case",
+        "members that are put out too early, after a heartbeat that their coordinator has answered: O10 judges that",
+        "waits that are too short at a broker whose clock was set",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeUp, NodeDown, CtlFault)
+        return (NodeUp, NodeDown, CtlFault, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Waits:
         session_ms = longest_ms(profile, "session.timeout.ms", "consumer")
@@ -147,14 +164,16 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             SLACK_US + 1000 * session_ms,
         )
         static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
-        return Waits(key, bounds=bounds, static=static)
+        return Waits(key, bounds=bounds, static=static, out=put_outs(key, profile))
 
     # ---- the run --------------------------------------------------------------------------------------------
 
     def hear(self, state: Waits, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
-        if kind is CtlFault:
+        if kind is ClockSet:
+            state.out.skewed.add(event.node)
+        elif kind is CtlFault:
             state.left.take(body, event.wall)
             if body.kind in LINK_FAULTS:
                 self._note(body, event.wall, pairs_of(body), state.cut, state.joined_us)
@@ -162,6 +181,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
                 self._note(body, event.wall, body.targets, state.frozen, state.thawed_us)
         elif kind is NodeUp:
             state.running.add(event.node)
+            state.out.first_us.setdefault(event.node, event.wall)
         else:
             state.running.discard(event.node)
             if state.word is not None and event.node == state.word.node:
@@ -194,8 +214,11 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         if type(body) is ConsOwn:
             self._heard_from(state, event, body)
         elif type(body) is GrpGen:
-            found = self._moved(state, event, body)
+            found = [*self._ended(state, event, body), *self._moved(state, event, body)]
+        elif type(body) is GrpOut:
+            found = self._put_out(state, event, body)
         elif body.loaded:
+            state.out.heard(event, body.members.get(state.key, {}))
             now, generation = body.groups.get(state.key, ("Empty", 0))
             self._told(state, event, (body.coordinator_epoch, now, generation), body.members.get(state.key, {}))
         return [*found, *self._arm(state)]
@@ -208,6 +231,17 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             state.gone.update({member: event.wall for member in former if member in state.gone})
         if body.reason == "leave" and body.member:
             self._went(state, event, [body.member])
+
+    def _ended(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
+        """A rebalance may have ended too early, and another wait begins."""
+        wrong = state.out.ended_early(event, body)
+        state.out.moved(event, body)
+        return NOTHING if wrong is None else self.violated(state.key, wrong[0], wrong[1], event)
+
+    def _put_out(self, state: Waits, event: Stamped, body: GrpOut) -> Emissions:
+        state.tested += body.why != "leave"
+        wrong = state.out.put_out(event, body, state.static)
+        return NOTHING if wrong is None else self.violated(state.key, wrong[0], *wrong[1], event)
 
     def _moved(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
         before = state.word

@@ -23,6 +23,7 @@ from actors.trace.events import (
     GrpFetch,
     GrpGen,
     GrpLoad,
+    GrpOut,
     LinkRuleChange,
     MetaImage,
     MetaMint,
@@ -106,7 +107,7 @@ def _entry(random: Random) -> list[int]:
 def _coordinators(random: Random, trace: TraceBuilder) -> None:
     broker, epoch, generation = f"broker-{random.choice(BROKERS)}", random.randrange(3), random.randrange(4)
     entry = _entry(random)
-    kind = random.randrange(5)
+    kind = random.randrange(6)
     if kind == 0:
         state = random.choice(["Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"])
         given = {"m1": [TP], "m2": random.choice([[], [TP]])} if state == "Stable" else {}
@@ -123,6 +124,9 @@ def _coordinators(random: Random, trace: TraceBuilder) -> None:
         trace.emit(broker, GrpLoad(OFFSETS, epoch, loaded, 0, told, {"g": ("Stable", generation)}, *known))
     elif kind == 3:
         trace.emit(broker, GrpFetch("g", OFFSETS, epoch, 0, {TP: entry}))
+    elif kind == 4:
+        why: Any = random.choice(["session", "join", "sync", "leave"])
+        trace.emit(broker, GrpOut(OFFSETS, "g", epoch, "m1", "consumer-1", why, random.random() < 0.5))
     else:
         role = random.choice(["leader", "follower"])
         trace.emit(broker, PartAssume(OFFSETS, role, 1, epoch, epoch, 0, 0, 0, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import ConsOwn, CtlFault, CtlPhase, GrpGen, GrpLoad
+from actors.trace.events import REBALANCE_TIMEOUT, ClockSet, ConsOwn, CtlFault, CtlPhase, GrpGen, GrpLoad, GrpOut
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, PROFILE, TWO, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
@@ -191,6 +191,87 @@ def _first(trace: GroupTrace) -> str:
     members = {"m1": ONE, "m2": TWO}
     trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, absent=["m2"]))
     return sentence(trace)
+
+
+def out(trace: GroupTrace, why: Any, member: str = "m2", broker: int = 1, **more: bool) -> None:
+    """A coordinator puts a member out."""
+    client = ONE if member == "m1" else TWO
+    trace.emit(f"broker-{broker}", GrpOut(OFFSETS, GROUP, 0, member, client, why, **more))
+
+
+@pytest.mark.parametrize(("ms", "violated"), [(2990, 1), (2996, 0)])
+def test_a_rebalance_that_ends_early(ms: int, violated: int) -> None:
+    """Shows that a rebalance must not go on without members before their max.poll.interval.ms, by the reason that the
+    coordinator gives; one that goes on as all have joined, or that the coordinator has begun in another way, may."""
+    for reason in (REBALANCE_TIMEOUT, "initial rebalance delay"):
+        trace = begun()
+        trace.gen("PreparingRebalance", 1)
+        trace.wall += 1000 * ms
+        trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members={"m1": ONE}, reason=reason))
+        assert trace.result("O9").violated == (violated and reason == REBALANCE_TIMEOUT)
+        if trace.result("O9").violated:
+            assert sentence(trace).endswith("though a member may take 3,000 ms")
+
+
+def test_how_long_members_of_old_clients_may_take() -> None:
+    """Shows that where a JoinGroup may have version 0, a member may take no longer than its session to join again; and
+    that nothing is said of members that nobody knows, nor of a broker whose clock was set."""
+    for what, violated in (("", 1), ("old", 0), ("unknown", 0), ("clock", 0)):
+        trace = begun()
+        if what:
+            nodes = {ONE: {"config": {"session.timeout.ms": 1000, "max.poll.interval.ms": 3000}}}
+            members = [TWO] if what == "unknown" else [ONE]
+            versions = {"JoinGroup": [0, 0]} if what == "old" else {}
+            groups = {GROUP: {"members": members, "partitions": [TP]}}
+            trace = GroupTrace(nodes=nodes, versions=versions, groups=groups)
+        if what == "clock":
+            trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+        for state, reason in (("PreparingRebalance", ""), ("Empty", REBALANCE_TIMEOUT)):
+            trace.emit("broker-1", GrpGen(OFFSETS, GROUP, state, 1, 0, members={"m1": ONE}, reason=reason))
+            trace.wall += 1_100_000
+        assert trace.result("O9").violated == violated
+
+
+@pytest.mark.parametrize(("ms", "violated"), [(2990, 1), (2996, 0)])
+@pytest.mark.parametrize("since", ["formed", "loaded", "synced", "other-broker", "clock"])
+def test_who_is_put_out_early(since: str, ms: int, violated: int) -> None:
+    """Shows that a member has its whole session after its generation is formed, or its coordinator has read its log,
+    and its max.poll.interval.ms to sync; that what another broker has told is no measure, nor a clock that was set."""
+    trace = begun()
+    if since in ("loaded", "other-broker"):
+        trace.loads_stable(1, epoch=1, broker=1 if since == "loaded" else 2, m1=TP, m2="orders-1")
+    else:
+        trace.gen("CompletingRebalance", 1)
+    if since == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.wall += 1000 * ms
+    out(trace, "sync" if since == "synced" else "session")
+    result = trace.result("O9")
+    assert (result.violated, result.tested) == (violated and since not in ("other-broker", "clock"), 1)
+
+
+def test_who_waits_for_an_answer() -> None:
+    """Shows that a member which waits for an answer must not be put out for its silence, once it has been in a
+    generation; a new one may be, five minutes after its client started."""
+    trace = begun()
+    out(trace, "session", waits=True)
+    assert sentence(trace).endswith("though it waited for the answer to its JoinGroup or SyncGroup")
+    for later_ms, violated in ((299_900, 1), (300_000, 0)):
+        trace = begun()
+        trace.wall += 1000 * later_ms
+        out(trace, "session", waits=True, is_new=True)
+        assert trace.result("O9").violated == violated
+
+
+def test_who_is_put_out_of_a_rebalance() -> None:
+    """Shows that a static member must not be put out for not joining, a dynamic one may be; and that both may leave."""
+    for static in (False, True):
+        trace = begun(static)
+        trace.gen("CompletingRebalance", 1)
+        out(trace, "leave")
+        assert trace.result("O9").violated == 0
+        out(trace, "join")
+        assert trace.result("O9").violated == static
 
 
 def test_a_deposed_coordinator_is_not_heard() -> None:
