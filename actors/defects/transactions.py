@@ -317,6 +317,28 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "init-keeps-epoch",
+        _COORDINATOR,
+        "T11",
+        "A coordinator gives a new producer the epoch of the previous one, if no transaction is open.",
+        "KIP-98",
+        nemesis="transactions",
+    ),
+    Defect(
+        "init-told-before-commit",
+        _COORDINATOR,
+        "T16",
+        "A coordinator answers InitProducerId before that is committed in its log.",
+        nemesis="transactions",
+    ),
+    Defect(
+        "timeout-of-first-producer",
+        _COORDINATOR,
+        "T16",
+        "A coordinator keeps the timeout with which a transactional id was initialized first.",
+        nemesis="transactions",
+    ),
+    Defect(
         "older-add-taken",
         _COORDINATOR,
         "T11",

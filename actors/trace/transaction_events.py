@@ -31,8 +31,9 @@ class TxnState(TraceEvent, frozen=True, tag="txn.state"):
     ``client_version``: the ``transaction.version`` by which the producer goes. ``from_state`` Empty with
     ``former_epoch`` -1: the id is new. ``former_id``, ``former_epoch``: of the producer before. ``start_ms``: when its
     transaction began, as the record says; -1 none. ``asked_id``, ``asked_epoch``: as in the request that added
-    partitions or ended the transaction; -1 there was none. ``update_ms``: when the coordinator wrote the record, by its
-    clock; -1 not told. ``timed_out``: it aborts the transaction as its timeout is over."""
+    partitions, ended the transaction or initialized the producer; -1 there was none, or it did not say who asks.
+    ``update_ms``: when the coordinator wrote the record, by its clock; -1 not told. ``timed_out``: it aborts the
+    transaction as its timeout is over."""
 
     tp: str
     transactional_id: str

@@ -153,6 +153,7 @@ from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLos
 from orchestrator.invariants.transactions.coordinators import DecisionsAreCommittedFirst, StatesFollowTheRule
 from orchestrator.invariants.transactions.cycles import InformationFlowsOneWay
 from orchestrator.invariants.transactions.exactly_once import ExactlyOnce
+from orchestrator.invariants.transactions.initialized import EachProducerHasItsEpoch
 from orchestrator.invariants.transactions.markers import MarkersAreAsDecided, WritesAreInOpenTransactions
 from orchestrator.invariants.transactions.offsets import OffsetsGoWithTransactions
 from orchestrator.invariants.transactions.progress import TransactionsEnd
@@ -317,6 +318,7 @@ def _keyed() -> list[AnyFold]:
         GroupsGetTogether(),
         AllOrNothing(),
         StatesFollowTheRule(),
+        EachProducerHasItsEpoch(),
         EndsAreAsAsked(),
         ExactlyOnce(),
         CommitsCoverTheirSends(),

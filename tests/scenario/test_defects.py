@@ -676,6 +676,15 @@ PROOFS: dict[str, Proof] = {
     "markers-again-of-no-coordinator": Proof("kafka-7408/undecided", r"but first it had to append again"),
     "loaded-up-to-high-watermark": Proof("slow-commit", r"has producer-\d in .* after .*: there is no such transition"),
     "transactions-share-epoch": Proof("transactions", r"each transaction must have its own epoch"),
+    "init-keeps-epoch": Proof(
+        "namesakes", r"gave app producer id \d+, epoch (\d+), after producer id \d+, epoch \1: it is not the next epoch"
+    ),
+    "init-told-before-commit": Proof(
+        "transactions", r"is told that .* has producer id \d+, epoch \d+, but no coordinator has committed that"
+    ),
+    "timeout-of-first-producer": Proof(
+        "namesakes", r"is told that app has .*, with a timeout of [\d,]+ ms, but it asked for [\d,]+ ms"
+    ),
     "older-add-taken": Proof("late-adds", r"from Ongoing to Ongoing for producer id \d+, epoch \d+, although it had"),
     "end-answered-before-commit": Proof("transactions", r"says that its .*; no coordinator had decided so"),
     "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.broker.transaction_coordinator import replies
 from actors.broker.transaction_coordinator.end_txn import abort_and_fence
 from actors.broker.transaction_coordinator.shard import TransactionShard
@@ -19,13 +21,16 @@ from krift.v1.producer_ids import InitProducerIdRequest
 
 
 class DelayedInit(DelayedTransition):
-    """An InitProducerId that is answered once its transactional id has the epoch that it is told."""
+    """An InitProducerId that is answered once its transactional id has the epoch that it is told; ``reply_to``: "" it
+    was answered before."""
 
     reply_to: str
     request: InitProducerIdRequest
 
     def finish(self, context: Turn, error: KafkaError) -> None:
         """Answer."""
+        if not self.reply_to:
+            return
         if error:
             replies.refuse(context, self.reply_to, self.request, error)
         else:
@@ -85,8 +90,12 @@ def _initialize(
     if isinstance(transit, KafkaError):
         replies.refuse(turn, connection, request, transit)
         return
-    delayed = DelayedInit(*write(turn, shard, metadata.transactional_id, transit), connection, request)
-    written(turn, delayed)
+    asked = (request.producer_id, request.producer_epoch)
+    place = write(turn, shard, metadata.transactional_id, transit, asked)
+    if "init-told-before-commit" in turn.step.defects:
+        replies.initialized(turn, connection, request, transit.producer_id, transit.producer_epoch)
+        connection = ""
+    written(turn, DelayedInit(*place, connection, request))
 
 
 def _refusal(metadata: TransactionMetadata, request: InitProducerIdRequest) -> KafkaError:
@@ -109,6 +118,8 @@ def _transit(
     timeout_ms, now_ms = request.transaction_timeout_ms, turn.step.wall_ms
     if "timeout-unheeded" in turn.step.defects:
         timeout_ms = turn.settings.transactions.max_timeout_ms
+    if "timeout-of-first-producer" in turn.step.defects:
+        timeout_ms = metadata.txn_timeout_ms
     if metadata.is_epoch_exhausted and expected in (None, metadata.producer_epoch):
         producer_id = turn.producer_ids.generate()
         if producer_id is None:
@@ -117,4 +128,7 @@ def _transit(
     if metadata.is_epoch_exhausted:
         # Kafka: IllegalStateException, which the client is told of as an unknown error.
         return KafkaError.UNKNOWN_SERVER_ERROR
-    return metadata.prepare_increment_producer_epoch(timeout_ms, expected, now_ms) or KafkaError.PRODUCER_FENCED
+    transit = metadata.prepare_increment_producer_epoch(timeout_ms, expected, now_ms)
+    if transit is not None and metadata.producer_epoch >= 0 and "init-keeps-epoch" in turn.step.defects:
+        transit = msgspec.structs.replace(transit, producer_epoch=metadata.producer_epoch)
+    return transit or KafkaError.PRODUCER_FENCED

@@ -80,7 +80,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
     app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
-    timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s.
+    timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s. Or a former process
+    of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process.
     """
 
     id = "T11"
@@ -107,7 +108,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             if body.tp != state.key:
                 return NOTHING
             timeout = self._timeout(state, event, body.transactional_id, body.timeout_ms)
-            alone = [*timeout, *self._asked(state, event, body), *self._timed(state, event, body)]
+            asked = self._initialized if body.to_state == "Empty" else self._asked
+            alone = [*timeout, *asked(state, event, body), *self._timed(state, event, body)]
             return [*alone, *self._moved(state, event, body)]
         if type(body) is PartChange:
             if body.cause == "unclean":
@@ -148,6 +150,21 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             state.key,
             f"{event.node} took {body.transactional_id} from {body.from_state} to {body.to_state} for producer id "
             f"{asked[0]}, epoch {asked[1]}, although it had producer id {had[0]}, epoch {had[1]}",
+            event,
+        )
+
+    def _initialized(self, state: Ids, event: Stamped, body: TxnState) -> Emissions:
+        """A producer gets an epoch that nobody had, if it is the present one, or does not say who it is."""
+        if body.update_ms < 0 or body.former_epoch < 0:
+            return NOTHING  # the trace does not tell who asked, or there was nobody before
+        why = _wrong_initialization(body)
+        if not why:
+            return NOTHING
+        asked = f", for producer id {body.asked_id}, epoch {body.asked_epoch}" if body.asked_epoch >= 0 else ""
+        return self.violated(
+            state.key,
+            f"{event.node} gave {body.transactional_id} producer id {body.producer_id}, epoch {body.producer_epoch}, "
+            f"after producer id {body.former_id}, epoch {body.former_epoch}{asked}: {why}",
             event,
         )
 
@@ -263,6 +280,20 @@ def _wrong(known: Step, new: Step, version: int) -> str:
     if new.state == known.state == "Ongoing" and left:
         return f"the transaction lost its partition {', '.join(left)}"
     return _wrong_time(known, new)
+
+
+def _wrong_initialization(body: TxnState) -> str:
+    """What is wrong with what a producer is given, "" if nothing is. Who names the epoch before the present one tries
+    again: it may be given the present one once more."""
+    if body.producer_id != body.former_id:
+        return "" if body.former_epoch >= PRODUCER_EPOCH_MAX - 1 else "the producer id had epochs left"
+    asked, had = (body.asked_id, body.asked_epoch), (body.former_id, body.former_epoch)
+    if body.asked_epoch < 0 or asked == had:
+        return "" if body.producer_epoch == body.former_epoch + 1 else "it is not the next epoch"
+    if body.asked_id != body.former_id:  # it had used up its epochs, and did not hear of its new id
+        return "" if body.asked_epoch >= PRODUCER_EPOCH_MAX - 1 else "that is fenced"
+    retries = body.asked_epoch == body.former_epoch - 1 and body.producer_epoch == body.former_epoch
+    return "" if retries else "that is fenced"
 
 
 def _wrong_time(known: Step, new: Step) -> str:

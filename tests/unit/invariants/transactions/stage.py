@@ -12,6 +12,7 @@ from actors.trace.events import (
     BeginInvoke,
     EndInvoke,
     EndReturn,
+    InitReturn,
     LogAppend,
     Polled,
     PollReturn,
@@ -104,6 +105,25 @@ class TransactionTrace(TraceBuilder):
         )
         return self.emit(node, body)
 
+    def initializes(
+        self,
+        epoch: int,
+        former: tuple[int, int] = (PRODUCER, -1),
+        *,
+        asked: tuple[int, int] = (-1, -1),
+        producer: int = PRODUCER,
+        timeout_ms: int = 1000,
+        coordinator_epoch: int = 0,
+        update_ms: int = 5,
+    ) -> str:
+        """The coordinator gives app-1 an epoch after the ``former`` producer id and epoch, for who asked for it."""
+        self.record += 1
+        body = TxnState(
+            *(STATE, APP, producer, epoch, "CompleteCommit", "Empty", [], coordinator_epoch, self.record),
+            *(*former, 2, timeout_ms, -1, *asked, update_ms),
+        )
+        return self.emit("broker-1", body)
+
     def begins(self, epoch: int = 3, partitions: tuple[str, ...] = (TP,), **how: Any) -> str:
         """A transaction is open with these partitions."""
         return self.state("Empty", "Ongoing", epoch, partitions, **how)
@@ -153,6 +173,10 @@ class TransactionTrace(TraceBuilder):
         return self.emit(node, TxnLoad(STATE, coordinator_epoch, True, end, loaded))
 
     # ---- the application ---------------------------------------------------------------------------------
+
+    def app_initialized(self, epoch: int, node: str = "producer-1", outcome: Any = "ok") -> str:
+        """It is told that its transactions are initialized."""
+        return self.emit(node, InitReturn("i", outcome, 0, APP, PRODUCER, epoch))
 
     def app_begins(self, number: int = 1, epoch: int = 3, version: int = 2) -> str:
         """It begins a transaction."""

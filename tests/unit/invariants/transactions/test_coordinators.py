@@ -155,6 +155,55 @@ def test_who_adds_to_a_transaction(asked: tuple[int, int], violated: int) -> Non
         )
 
 
+@pytest.mark.parametrize(
+    ("former", "asked", "producer", "epoch", "why"),
+    [
+        ((PRODUCER, -1), (-1, -1), PRODUCER, 0, ""),
+        ((PRODUCER, 5), (-1, -1), PRODUCER, 6, ""),
+        ((PRODUCER, 5), (-1, -1), PRODUCER, 5, "it is not the next epoch"),
+        ((PRODUCER, 5), (-1, -1), PRODUCER, 7, "it is not the next epoch"),
+        ((PRODUCER, 5), (PRODUCER, 5), PRODUCER, 6, ""),
+        ((PRODUCER, 5), (PRODUCER, 5), PRODUCER, 5, "it is not the next epoch"),
+        ((PRODUCER, 5), (PRODUCER, 4), PRODUCER, 5, ""),
+        ((PRODUCER, 5), (PRODUCER, 4), PRODUCER, 6, "that is fenced"),
+        ((PRODUCER, 5), (PRODUCER, 3), PRODUCER, 6, "that is fenced"),
+        ((PRODUCER, 5), (PRODUCER, 3), PRODUCER, 5, "that is fenced"),
+        ((PRODUCER, 5), (6, 4), PRODUCER, 6, "that is fenced"),
+        ((PRODUCER, 0), (6, 32766), PRODUCER, 0, ""),
+        ((PRODUCER, 32766), (-1, -1), 8, 0, ""),
+        ((PRODUCER, 5), (-1, -1), 8, 0, "the producer id had epochs left"),
+    ],
+)
+def test_which_epoch_a_producer_gets(
+    former: tuple[int, int], asked: tuple[int, int], producer: int, epoch: int, why: str
+) -> None:
+    """Shows that a coordinator gives each producer the next epoch, or another producer id when all are used up; to who
+    names the epoch before the present one, the present one once more; and to no other process that names its own."""
+    trace = TransactionTrace()
+    trace.initializes(epoch, former, asked=asked, producer=producer)
+    result = trace.result("T11")
+    assert [each.sentence.rpartition(": ")[2] for each in result.violations] == ([why] if why else [])
+
+
+def test_a_fenced_process_that_is_initialized() -> None:
+    """Shows the evidence: what the process said, what its successor had, and what it got."""
+    trace = TransactionTrace()
+    given = trace.initializes(6, (PRODUCER, 5), asked=(PRODUCER, 4))
+    (finding,) = trace.result("T11").violations
+    assert finding.events == [given]
+    assert finding.sentence == (
+        "broker-1 gave app-1 producer id 7, epoch 6, after producer id 7, epoch 5, for producer id 7, epoch 4: that is "
+        "fenced"
+    )
+
+
+def test_a_trace_that_does_not_tell_who_asks_for_an_epoch() -> None:
+    """Shows that T11 judges no epoch that was given by a trace that lacks the request's."""
+    trace = TransactionTrace()
+    trace.initializes(5, (PRODUCER, 5), update_ms=-1)
+    assert trace.result("T11").violated == 0
+
+
 def test_a_decision_that_is_changed() -> None:
     """Shows that a new coordinator which finds another decision violates T11."""
     trace = TransactionTrace()
