@@ -114,6 +114,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="processors",
     ),
     Defect(
+        "stable-positions-not-asked",
+        "actors.client",
+        "T14",
+        "A consumer asks for committed positions without RequireStable.",
+        "KIP-447",
+        nemesis="processors",
+    ),
+    Defect(
         "decision-changed-at-load",
         _COORDINATOR,
         "T11",

@@ -624,6 +624,9 @@ PROOFS: dict[str, Proof] = {
         r"did not find the committed positions .* transaction to end: it was told UNSTABLE_OFFSET_COMMIT",
     ),
     "unstable-offsets-told": Proof("copies", r"returned \d+ as .* with RequireStable, although an open transaction"),
+    "stable-positions-not-asked": Proof(
+        "copies", r"a consumer asked broker-\d for .*, by OffsetFetch version \d+, without RequireStable"
+    ),
     "decision-changed-at-load": Proof("decided", r"has producer-\d in PrepareAbort .* after PrepareCommit"),
     "timeout-from-last-partition": Proof(
         "transactions", r"the beginning of the transaction was [\d,]+ ms, and now is [\d,]+ ms"

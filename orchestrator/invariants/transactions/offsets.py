@@ -11,6 +11,9 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.mirrors.replica import Replica
 
+STABLE_SINCE = 7
+"""Version of OffsetFetch that brought RequireStable."""
+
 REMEMBERED = 32
 """Records of one position of a group that are remembered."""
 
@@ -44,6 +47,9 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
     no marker yet, or an abort marker, and the answer to consumer-2 is 40. Or the transaction is open, consumer-2 asks
     with RequireStable, and the answer is 25, the position before. Or the commit marker is at 19, the high watermark is
     20, and the answer is still 25.
+
+    A consumer asks with RequireStable wherever it can. Else it begins at 25, and processes again what is in the
+    transaction.
     """
 
     id = "T14"
@@ -72,6 +78,12 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         assert type(body) is GrpFetch
         if body.offsets_tp != state.key or body.error:
             return NOTHING
+        if body.version >= STABLE_SINCE and body.stable_end < 0:
+            sentence = (
+                f"a consumer asked {event.node} for committed offsets of group {body.group}, by OffsetFetch version "
+                f"{body.version}, without RequireStable"
+            )
+            return self.violated(state.key, sentence, event)
         replica = mirror.replica(event.node)
         if replica.leads != body.coordinator_epoch or body.coordinator_epoch < max(mirror.lineages, default=-1):
             return NOTHING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors.trace.events import GrpCommit, GrpFetch, LogStart, PartAssume, ReplyPartition, RpcReply
+from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
 
@@ -153,6 +154,21 @@ def test_what_a_former_coordinator_appends_takes_nothing_away() -> None:
     trace = in_transaction("commit")
     trace.emit("broker-2", GrpCommit(TP, GROUP, OFFSETS, -1, "m", 1, 7, 0, -1, 0, 1))
     assert told(trace, 25).endswith("for orders-0, but a committed transaction has 40, at 1")
+
+
+def test_a_consumer_asks_for_what_is_stable_where_it_can() -> None:
+    """Shows that a request without RequireStable violates T14 from the version on that has it, if it is answered."""
+
+    def asks(version: int, error: int = 0, end: int = -1) -> InvariantResult:
+        trace = in_transaction()
+        trace.emit("broker-1", GrpFetch(GROUP, OFFSETS, 0, error, {TP: [25, 0, -1]}, end, version))
+        return trace.result("T14")
+
+    assert [asks(version).violated for version in (-1, 6, 7, 9)] == [0, 0, 1, 1]
+    assert asks(9, error=16).violated == asks(9, end=0).violated == 0
+    assert asks(9).violations[0].sentence == (
+        "a consumer asked broker-1 for committed offsets of group g, by OffsetFetch version 9, without RequireStable"
+    )
 
 
 def test_who_asks_for_what_is_stable() -> None:
