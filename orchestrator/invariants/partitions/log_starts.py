@@ -107,10 +107,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         "copies.",
     }
     unseen = (
-        (
-            "segments that retention deletes too early, or in too large a number: the trace has neither the sizes of "
-            "segments nor the brokers' clocks"
-        ),
+        "segments that retention deletes too early, or in too large a number: L17 and R13 judge the limits",
         "a restarted broker whose checkpoint has an older log start: P12 judges the recovered log",
     )
 
