@@ -148,6 +148,21 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "session-at-half",
+        _COORDINATOR,
+        "O10",
+        "A coordinator puts members out when half of their session is over.",
+        nemesis="groups",
+    ),
+    Defect(
+        "instances-lost-at-load",
+        _COORDINATOR,
+        "O10",
+        "A new coordinator does not read which members are static.",
+        "KIP-345",
+        nemesis="groups",
+    ),
+    Defect(
         "static-return-unwritten",
         _COORDINATOR,
         "O7",

@@ -24,6 +24,7 @@ from actors.trace.events import (
     DiskRuleChange,
     ErrorSeen,
     GrpLoad,
+    GrpOut,
     LinkRuleChange,
     LogTrunc,
     MetaImage,
@@ -64,6 +65,7 @@ SUBJECTS: Mapping[type[TraceEvent], Subject] = {
     DiskRuleChange: lambda event, body: (event.node, body.rule),
     ErrorSeen: _node,
     GrpLoad: lambda event, body: (event.node, body.tp),
+    GrpOut: lambda event, body: (event.node, body.group),
     LinkRuleChange: lambda event, body: (event.node, body.rule),
     LogTrunc: lambda event, body: (event.node, body.tp),
     MetaImage: _node,
@@ -83,6 +85,7 @@ OVER: Mapping[type[TraceEvent], Callable[[Any], bool]] = {
     CtlFault: lambda body: body.phase == "stop",
     DiskRuleChange: lambda body: body.phase == "stop",
     ErrorSeen: lambda _: True,
+    GrpOut: lambda _: True,
     LinkRuleChange: lambda body: body.phase == "stop",
 }
 """Types of which an event may say that its subject is over."""

@@ -541,7 +541,13 @@ PROOFS: dict[str, Proof] = {
     "rebalance-unheard": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "silent-member-stays": Proof("group-quiet", r"did not become stable within .*: it is PreparingRebalance", (3,)),
     "heartbeats-unheeded": Proof(
-        "static-members", r"answered the Heartbeat of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it was sent"
+        "static-members", r"put \S+ out of group g for its silence \d+ ms after consumer-\d sent a heartbeat"
+    ),
+    "session-at-half": Proof(
+        "put-out", r"put \S+ out of group g for its silence \d,\d+ ms after consumer-\d sent a heartbeat"
+    ),
+    "instances-lost-at-load": Proof(
+        "static-members", r"of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it had read the member \S+ from its log"
     ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"

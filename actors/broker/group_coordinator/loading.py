@@ -60,6 +60,11 @@ def load(turn: Turn, shard: Shard) -> None:
     if "generations-begin-anew" in turn.step.defects:
         for known in shard.groups.values():
             known.generation = 0
+    if "instances-lost-at-load" in turn.step.defects:
+        for known in shard.groups.values():
+            known.static_members = {}
+            for member in known.members.values():
+                member.group_instance_id = None
     record_loaded(turn, shard)
     for group in list(shard.groups.values()):
         for member in [] if "loaded-members-unwatched" in turn.step.defects else group.members.values():

@@ -38,6 +38,8 @@ def session_timer(group: ClassicGroup, member_id: str) -> str:
 def reschedule_heartbeat(turn: Turn, group: ClassicGroup, member: GroupMember, timeout_ms: int | None = None) -> None:
     """The member was heard of: its session begins anew."""
     delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
+    if "session-at-half" in turn.step.defects:
+        delay_ms //= 2
     turn.step.set_timer(session_timer(group, member.member_id), delay_ms)
 
 

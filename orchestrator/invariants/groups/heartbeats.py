@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.trace.events import ClockSet, ConsOwn, GrpLoad, NodeDown, NodeUp, Rpc, Stamped
+from actors.trace.events import ClockSet, ConsOwn, GrpLoad, GrpOut, NodeDown, NodeUp, Rpc, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
@@ -19,13 +21,30 @@ LIMITS = ("session.timeout.ms", "max.poll.interval.ms")
 OF_MEMBERS = frozenset({Api.Heartbeat.name, Api.JoinGroup.name, Api.SyncGroup.name, Api.OffsetCommit.name})
 
 
+class Sign(msgspec.Struct, frozen=True):
+    """That a broker knows of a member, since when at the earliest, and the event that tells so."""
+
+    node: str
+    member: str
+    us: int
+    by: Witness
+
+
 class Heard(State):
-    """Of a client. stays_us: how long it stays in its group at least when a coordinator has heard it. coordinator: who
+    """Of a client. group: that it is in; session_us: its session; member: as which it has its assignment, "" it may
+    be another one by now. kept: whom it sent its last heartbeat that was answered, as which member;
+    reader: who has read that member from its log.
+    stays_us: how long it stays in its group at least when a coordinator has heard it. coordinator: who
     heard it last, "" nobody did in this membership; heard_us: when that heartbeat was sent, by: the event that tells of
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. skewed: a clock was
     set."""
 
+    group: str = ""
+    session_us: int = 0
+    member: str = ""
+    kept: Sign | None = None
+    reader: Sign | None = None
     stays_us: int = 0
     coordinator: str = ""
     heard_us: int = -1
@@ -38,6 +57,11 @@ class Heard(State):
         """Nobody has heard it as the member that it is now."""
         self.coordinator, self.heard_us, self.by, self.synced = "", -1, None, False
 
+    def begin_anew(self) -> None:
+        """It may be another member by now, or none."""
+        self.forget()
+        self.member, self.reader = "", None
+
 
 class HeardMembersStay(KeyedInvariant[Heard]):
     """A heartbeat is a member's only means to say that it is alive. A coordinator that does not heed it removes a
@@ -45,48 +69,98 @@ class HeardMembersStay(KeyedInvariant[Heard]):
 
     Example: session.timeout.ms is 45 s. Broker-1 answered the heartbeat of consumer-1 without an error, and answers the
     next one, three seconds later, with UNKNOWN_MEMBER_ID: the member was removed meanwhile. It may be removed for its
-    silence after 45 s, and for a rebalance that it does not join after its max.poll.interval.ms.
+    silence after 45 s, and for a rebalance that it does not join after its max.poll.interval.ms. A coordinator that has
+    read the member from its log must know it for as long.
     """
 
     id = "O10"
     title = "A coordinator keeps a member for its session timeout after its last heartbeat"
     source = "KIP-62; Kafka's GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat"
-    tested_when = "a coordinator that has answered a member's heartbeat answers it again"
+    tested_when = "a coordinator that knows a member answers it again, or puts it out for its silence"
     route = NODE
     of_groups = True
     types = (Rpc, ConsOwn)
     unseen = (
-        "a member that is removed, and does not ask the same coordinator before its session would have ended anyway",
+        (
+            "a member that is removed for another reason than its silence, and does not ask the same coordinator "
+            "before its session would have ended anyway"
+        ),
         "members without an assignment in the present generation: the coordinator may have waited long for them",
-        "coordinators that read their log since the heartbeat: O7 judges that, and what was not committed is not in it",
+        "members that are not in the log which their coordinator read: O7 judges that, and it need not be committed",
         "members in runs in which a clock was set",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (GrpLoad, NodeUp, NodeDown, ClockSet)
+        return (GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Heard:
-        limits = (int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
-        return Heard(key, stays_us=1000 * min(limits))
+        session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
+        group = next((name for name, each in profile.groups.items() if key in each.get("members", ())), "")
+        return Heard(key, group=group, session_us=session_us, stays_us=min(session_us, poll_us))
+
+    # ---- coordinators -----------------------------------------------------------------------------------------
 
     def hear(self, state: Heard, event: Stamped) -> Emissions:
-        if type(event.body) is ClockSet:
+        body: Any = event.body
+        kind = type(body)
+        if kind is ClockSet:
             state.skewed = True
-            return NOTHING
-        state.loaded_us[event.node] = event.wall
-        if event.node in (state.key, state.coordinator):
-            state.forget()
+        elif kind is GrpOut:
+            return self._put_out(state, event, body) if body.client == state.key else NOTHING
+        else:
+            self._began(state, event)
+            if kind is GrpLoad and body.loaded:
+                self._loaded(state, event, body)
         return NOTHING
+
+    @staticmethod
+    def _began(state: Heard, event: Stamped) -> None:
+        """A process starts or ends, or a broker knows other groups than before."""
+        state.loaded_us[event.node] = event.wall
+        if event.node == state.key:
+            state.begin_anew()
+        elif event.node == state.coordinator:
+            state.forget()
+        if state.reader is not None and state.reader.node == event.node:
+            state.reader = None
+
+    @staticmethod
+    def _loaded(state: Heard, event: Stamped, body: GrpLoad) -> None:
+        if state.member and state.member in body.members.get(state.group, ()):
+            state.reader = Sign(event.node, state.member, event.wall, witness(event))
+
+    def _put_out(self, state: Heard, event: Stamped, body: GrpOut) -> Emissions:
+        kept = state.kept
+        if body.why != "session" or state.skewed or kept is None:
+            return NOTHING
+        if (kept.node, kept.member) != (event.node, body.member):
+            return NOTHING
+        state.tested += 1
+        since_us = event.wall - kept.us
+        if since_us >= state.session_us - EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{event.node} put {body.member} out of group {body.group} for its silence {since_us // 1000:,} ms after "
+            f"{state.key} sent a heartbeat that was answered without an error; its session.timeout.ms is "
+            f"{state.session_us // 1000:,} ms"
+        )
+        return self.violated(state.key, sentence, kept.by, event)
+
+    # ---- the member -------------------------------------------------------------------------------------------
 
     def step(self, state: Heard, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is ConsOwn:
+            if body.reason == "assign":
+                state.member = body.member
+            elif body.reason != "revoke":
+                state.member, state.reader = "", None
             if body.reason == "leave":
                 state.forget()
             return NOTHING
         if body.connection == COORDINATOR and body.api == Api.LeaveGroup.name:
-            state.forget()
+            state.begin_anew()
         if body.connection != COORDINATOR or body.outcome != "answered" or body.api not in OF_MEMBERS:
             return NOTHING
         found = self._answered(state, event, body)
@@ -94,8 +168,10 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         return found
 
     def _answered(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
-        if body.dst != state.coordinator or state.skewed:
+        if state.skewed:
             return NOTHING
+        if body.dst != state.coordinator:
+            return self._answered_by_reader(state, event, body)
         state.tested += 1
         since_us = event.wall - state.heard_us
         if KafkaError.UNKNOWN_MEMBER_ID not in body.errors or since_us >= state.stays_us - EARLY_US:
@@ -107,15 +183,38 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         )
         return self.violated(state.key, sentence, state.by, event)
 
+    def _answered_by_reader(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
+        reader = state.reader
+        if reader is None or body.dst != reader.node or _sent_us(event, body) <= reader.us:
+            return NOTHING
+        state.tested += 1
+        since_us = event.wall - reader.us
+        if KafkaError.UNKNOWN_MEMBER_ID not in body.errors or since_us >= state.stays_us - EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{body.dst} answered the {body.api} of {state.key} with UNKNOWN_MEMBER_ID {since_us // 1000:,} ms after "
+            f"it had read the member {reader.member} from its log, before its {state.stays_us // 1000:,} ms were over"
+        )
+        return self.violated(state.key, sentence, reader.by, event)
+
     def _note(self, state: Heard, event: Stamped, body: Rpc) -> None:
-        if body.errors and body.api != Api.OffsetCommit.name:
+        if body.errors and body.api == Api.OffsetCommit.name:
+            state.reader = None
+        elif body.errors:
             if KafkaError.REBALANCE_IN_PROGRESS not in body.errors:
-                state.forget()
+                state.begin_anew()
         elif body.api == Api.JoinGroup.name:
-            state.forget()
+            state.begin_anew()
         elif body.api == Api.SyncGroup.name:
             state.synced = True
         elif body.api == Api.Heartbeat.name and state.synced:
-            sent_us = event.wall - 1000 * body.took_ms - EARLY_US
+            sent_us = _sent_us(event, body)
             if sent_us > state.loaded_us.get(body.dst, -1):
                 state.coordinator, state.heard_us, state.by = body.dst, sent_us, witness(event)
+                if state.member:
+                    state.kept = Sign(body.dst, state.member, sent_us, witness(event))
+
+
+def _sent_us(event: Stamped, body: Rpc) -> int:
+    """When a request was sent at the earliest."""
+    return event.wall - 1000 * body.took_ms - EARLY_US

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ClockSet, Rpc
-from tests.unit.invariants.groups.stage import ONE, GroupTrace
+from actors.trace.events import ClockSet, GrpOut, Rpc
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, GroupTrace
 
 LIMITS = {"session.timeout.ms": 1000, "max.poll.interval.ms": 3000}
 UNKNOWN = KafkaError.UNKNOWN_MEMBER_ID
@@ -88,6 +88,71 @@ def test_who_need_not_know_a_member(between: str) -> None:
     elif between == "clock":
         trace.emit("broker-1", ClockSet("c", "start", 1, 0))
     trace.call("Heartbeat", UNKNOWN, broker=2 if between == "other" else 1)
+    assert trace.wrong == 0
+
+
+def put_out(trace: Heartbeats, after_ms: int = 100, member: str = "m1", broker: int = 1, why: Any = "session") -> None:
+    """A coordinator puts the member out."""
+    trace.wall += 1000 * (after_ms - 1)
+    trace.emit(f"broker-{broker}", GrpOut(OFFSETS, GROUP, 0, member, ONE, why))
+
+
+@pytest.mark.parametrize(("after_ms", "violated"), [(985, 1), (995, 0)])
+@pytest.mark.parametrize("since", ["", "died", "former", "leaves", "other", "stranger", "clock"])
+def test_who_puts_out_a_member_that_was_heard(since: str, after_ms: int, violated: int) -> None:
+    """Shows that a member must not be put out for its silence within its session, also when it has died, whatever its
+    max.poll.interval.ms; that this is said of the same member and coordinator; and not where a clock was set."""
+    trace = Heartbeats(**{"max.poll.interval.ms": 500})
+    trace.owns(ONE, "", member="" if since == "stranger" else "m1")
+    trace.call("Heartbeat")
+    if since == "died":
+        trace.down(ONE)
+        after_ms -= 1
+    elif since == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    member, broker = "m3" if since in ("former", "stranger") else "m1", 2 if since == "other" else 1
+    put_out(trace, after_ms, member, broker, "leave" if since == "leaves" else "session")
+    assert trace.wrong == (violated and since in ("", "died"))
+
+
+@pytest.mark.parametrize(("after_ms", "violated"), [(985, 1), (1005, 0)])
+def test_a_member_in_the_log_of_its_coordinator(after_ms: int, violated: int) -> None:
+    """Shows that a coordinator knows a member for its session after it has read it from its log."""
+    trace = Heartbeats()
+    trace.owns(ONE, "")
+    loaded = trace.loads_stable(1, m1="")
+    told = trace.call("Heartbeat", UNKNOWN, after_ms=after_ms, broker=2)
+    assert trace.wrong == violated
+    if violated:
+        (finding,) = trace.result("O10").violations
+        assert finding.events == [loaded, told]
+        assert "985 ms after it had read the member m1 from its log" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    "why", ["other", "asked", "joined", "lost", "leaves", "restarts", "given-up", "refused", "clock"]
+)
+def test_who_need_not_know_a_member_in_its_log(why: str) -> None:
+    """Shows that nothing is said of who was another member when the log was read, or is since; of what was asked before
+    that; and of a broker that has given up what it read."""
+    trace = Heartbeats()
+    trace.owns(ONE, "", member="m3" if why == "other" else "m1")
+    if why == "lost":
+        trace.owns(ONE, "", reason="lost")
+    elif why == "joined":
+        trace.call("JoinGroup")
+    elif why == "leaves":
+        trace.call("LeaveGroup", outcome="disconnect")
+    elif why == "refused":
+        trace.call("Heartbeat", KafkaError.ILLEGAL_GENERATION)
+    elif why == "restarts":
+        trace.up(ONE)
+    trace.loads_stable(1, m1="")
+    if why == "given-up":
+        trace.unloads(1, 2)
+    elif why == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.call("Heartbeat", UNKNOWN, broker=2, after_ms=3 if why == "asked" else 50)
     assert trace.wrong == 0
 
 

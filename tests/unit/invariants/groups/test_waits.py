@@ -226,7 +226,8 @@ def test_how_long_members_of_old_clients_may_take() -> None:
             trace = GroupTrace(nodes=nodes, versions=versions, groups=groups)
         if what == "clock":
             trace.emit("broker-1", ClockSet("c", "start", 1, 0))
-        for state, reason in (("PreparingRebalance", ""), ("Empty", REBALANCE_TIMEOUT)):
+        states: list[tuple[Any, str]] = [("PreparingRebalance", ""), ("Empty", REBALANCE_TIMEOUT)]
+        for state, reason in states:
             trace.emit("broker-1", GrpGen(OFFSETS, GROUP, state, 1, 0, members={"m1": ONE}, reason=reason))
             trace.wall += 1_100_000
         assert trace.result("O9").violated == violated
