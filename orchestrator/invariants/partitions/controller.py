@@ -353,11 +353,13 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
 
     def _judge(self, state: Standing, view: View, change: PartChange, event: Stamped, by: Witness | None) -> Emissions:
         """A partition's state against the registrations; ``by``: the change, where the event is a registration."""
+        assert isinstance(event.body, PartChange | BrokerReg)
+        where = f"at offset {event.body.offset} of the metadata log"
         if change.leader >= 0 and not view.is_unfenced(change.leader):
             return self.violated(
                 change.tp,
                 f"{node_name(change.leader)} leads {change.tp} in leader epoch {change.leader_epoch}, but is "
-                f"{standing(view, change.leader)} at offset {event.body.offset} of the metadata log",  # type: ignore[union-attr]
+                f"{standing(view, change.leader)} {where}",
                 by,
                 event,
             )
@@ -366,7 +368,7 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
             return NOTHING
         sentence = (
             f"{node_name(dead[0])} is in the ISR {named(change.isr)} of {change.tp}, but is "
-            f"{standing(view, dead[0])} at offset {event.body.offset} of the metadata log"  # type: ignore[union-attr]
+            f"{standing(view, dead[0])} {where}"
         )
         if not state.elr and change.leader < 0 and change.isr == dead[:1]:
             return self.excused("last-member", change.tp, sentence, by, event)
@@ -402,8 +404,8 @@ def _wrong_registration(before: BrokerReg, body: BrokerReg) -> str:
         return f"gave {body.incarnation} broker epoch {epoch}, which {before.incarnation} had"
     if body.fenced and not body.shutting_down:
         return ""
-    standing = "shutting down" if body.fenced else "unfenced"
-    return f"registered {body.incarnation}, a new incarnation of {broker}, as {standing}: it begins as fenced"
+    state = "shutting down" if body.fenced else "unfenced"
+    return f"registered {body.incarnation}, a new incarnation of {broker}, as {state}: it begins as fenced"
 
 
 def standing(view: View, broker: int) -> str:

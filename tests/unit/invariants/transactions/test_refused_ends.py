@@ -28,9 +28,15 @@ class Answered(TransactionTrace):
     ) -> InvariantResult:
         """What T12 says, when the answer has come."""
         self.cause = cause
-        outcome = "unknown" if error else "ok"
         body = EndReturn(
-            *("e1", outcome, error, APP, 1, PRODUCER, epoch, commit),  # type: ignore[arg-type]
+            "e1",
+            "unknown" if error else "ok",
+            error,
+            APP,
+            1,
+            PRODUCER,
+            epoch,
+            commit,
             asked=asked,
             next_id=next_id,
             next_epoch=next_epoch,
