@@ -231,6 +231,21 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "failed-markers-kept",
+        _COORDINATOR,
+        "T11",
+        "A coordinator sends a failed marker again every 100 ms, also when it is answered.",
+        nemesis="transactions",
+    ),
+    Defect(
+        "markers-outlive-office",
+        _COORDINATOR,
+        "T11",
+        "A coordinator that is replaced goes on sending its markers.",
+        "KIP-98",
+        nemesis="transactions",
+    ),
+    Defect(
         "complete-after-first-answer",
         _COORDINATOR,
         "T5",

@@ -658,6 +658,14 @@ PROOFS: dict[str, Proof] = {
     "refused-markers-given-up": Proof("moved-leaders", r"sends no marker of .* to orders-\d, although that partition"),
     "aborted-work-not-redone": Proof("copies", r"has no committed output for group copier, but later records"),
     "positions-left-out": Proof("copies", r"has two committed outputs for group copier: consumer-"),
+    "failed-markers-kept": Proof(
+        "moved-leaders",
+        r"sends a marker \(\w+\) of producer-\d \(.*\) to orders-\d, but it has that id in (Complete|Ongoing|Prepare)",
+    ),
+    "markers-outlive-office": Proof(
+        "office-lost",
+        r"sends a marker \(\w+\) of .*, although it does not coordinate any longer in coordinator epoch \d+",
+    ),
     "complete-after-first-answer": Proof("transactions", r"as complete, but orders-\d has no marker of it"),
     "aborted-index-of-leaders-only": Proof(
         "rewound", r"got producer-\d:\d+ at .*, but the record is in an aborted transaction"

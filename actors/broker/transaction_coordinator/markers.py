@@ -124,8 +124,10 @@ class MarkerChannelManager(msgspec.Struct):
             self.queued.append(entry)
         self.maybe_write_txn_completion(turn, metadata.transactional_id)
 
-    def remove_markers_for(self, tp: str) -> None:
+    def remove_markers_for(self, turn: Turn, tp: str) -> None:
         """This broker no longer coordinates a partition of the transaction log, or in another epoch."""
+        if "markers-outlive-office" in turn.step.defects:
+            return
         self.pending = {key: each for key, each in self.pending.items() if each.tp != tp}
         self.queued = [entry for entry in self.queued if entry.pending.tp != tp]
         self.failed = [entry for entry in self.failed if entry.pending.tp != tp]
@@ -267,7 +269,11 @@ class MarkerChannelManager(msgspec.Struct):
     def on_timer(self, turn: Turn) -> None:
         """The pause after a failure is over."""
         self.queued += self.failed
-        appends, self.failed, self.appends = self.appends, [], []
+        appends, self.appends = self.appends, []
+        if "failed-markers-kept" not in turn.step.defects:
+            self.failed = []
+        elif self.failed:
+            turn.step.set_timer(RETRY, RETRY_MS)
         for pending in appends:
             found = _coordinated(turn, pending)
             if found is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.transaction_coordinator.transaction_state import AT_REST, PREVIOUS
-from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnState, TxnTakenBack
+from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnMarkers, TxnState, TxnTakenBack
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
@@ -36,12 +36,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 class Ids(State):
     """``steps``: transactional id -> the newest step that is known. ``doubtful``: ids of which an unclean election may
     have taken that. ``taken_back``: transactional id -> steps that a coordinator took back, after the newest one that
-    is known to be committed; their records stay in the log. ``timeouts``: of the producers."""
+    is known to be committed; their records stay in the log. ``timeouts``: of the producers. ``resigned``: broker -> the
+    coordinator epoch that it gave up last, and has not taken up again."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
     taken_back: dict[str, list[TxnTakenBack]] = {}
     timeouts: Timeouts = {}
+    resigned: dict[str, int] = {}
 
     def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
         """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
@@ -81,22 +83,31 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
     app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
     timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s. Or a former process
-    of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process.
+    of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
+    transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
+    transaction there.
     """
 
     id = "T11"
     title = "The states of a transactional id follow the rules, a decision is permanent, and epochs only rise"
-    source = "Kafka's TransactionState, TransactionMetadata.completeTransitionTo; KAFKA-9600; KAFKA-10080; KAFKA-16352"
-    tested_when = "a coordinator changes the state of a transactional id whose earlier state is known, or loads it"
+    source = (
+        "Kafka's TransactionState, TransactionMetadata.completeTransitionTo, TransactionMarkerChannelManager; "
+        "KAFKA-9600; KAFKA-10080; KAFKA-16352"
+    )
+    tested_when = (
+        "a coordinator changes the state of a transactional id whose earlier state is known, loads it, or sends its "
+        "markers"
+    )
     route = PARTITION
     of_transactions = True
-    types = (TxnState, TxnTakenBack, TxnLoad, PartChange)
+    types = (TxnState, TxnTakenBack, TxnLoad, TxnMarkers, PartChange)
     exemptions = {"unclean-election": UNCLEAN, "taken-back": TAKEN_BACK}
     unseen = (
         "ids that a coordinator does not find in its log: an expired id is legitimately absent",
         "steps whose coordinator crashed before it recorded them, except the last one before a load",
         "whether a step may be gone from the log of a later coordinator: P4 judges what its leader lacks",
         "coordinator epochs: P1 and P15 judge those of the log, T4 those of markers",
+        "markers of a coordinator that does not know of its successor: it does not know of later steps either",
     )
 
     def initial(self, key: str, profile: Profile) -> Ids:
@@ -119,9 +130,16 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             if body.tp == state.key:
                 state.taken_back.setdefault(body.transactional_id, []).append(body)
             return NOTHING
+        if type(body) is TxnMarkers:
+            return self._sent(state, event, body) if body.tp == state.key and body.outcome == "sent" else NOTHING
         assert type(body) is TxnLoad
-        if body.tp != state.key or not body.loaded:
+        if body.tp != state.key:
             return NOTHING
+        if not body.loaded:
+            state.resigned[event.node] = body.coordinator_epoch
+            return NOTHING
+        if body.coordinator_epoch <= state.resigned.get(event.node, -1):
+            del state.resigned[event.node]
         log = (body.end, body.coordinator_epoch)
         return [
             wrong
@@ -245,6 +263,26 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         )
         why = _wrong_time(known, new) if same else _wrong(known, new, found.client_version)
         return self._violation(state, event, transactional_id, known, new, why) if why else NOTHING
+
+    def _sent(self, state: Ids, event: Stamped, body: TxnMarkers) -> Emissions:
+        """A coordinator tells partitions of a decision until all of them know, and only as long as it coordinates."""
+        producer = (body.producer_id, body.producer_epoch)
+        marker = f"{event.node} sends a marker ({'commit' if body.commit else 'abort'}) of {body.transactional_id} "
+        marker += f"(producer id {producer[0]}, epoch {producer[1]}) to {', '.join(body.partitions)}"
+        if body.coordinator_epoch <= state.resigned.get(event.node, -1):
+            state.tested += 1
+            epoch = f"in coordinator epoch {body.coordinator_epoch}"
+            return self.violated(state.key, f"{marker}, although it does not coordinate any longer {epoch}", event)
+        known = state.steps.get(body.transactional_id)
+        if known is None or known.coordinator_epoch != body.coordinator_epoch:
+            return NOTHING  # who sends it, or the trace, does not know of the last step
+        if body.transactional_id in state.doubtful:
+            return NOTHING
+        state.tested += 1
+        if DECISIONS.get(known.state) is body.commit and (known.producer_id, known.producer_epoch) == producer:
+            return NOTHING
+        has = _said(known.state, known.producer_id, known.producer_epoch)
+        return self.violated(state.key, f"{marker}, but it has that id in {has}", known.by, event)
 
     def _violation(
         self, state: Ids, event: Stamped, transactional_id: str, known: Step, new: Step, why: str

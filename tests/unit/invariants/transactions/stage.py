@@ -150,11 +150,22 @@ class TransactionTrace(TraceBuilder):
         partitions: tuple[str, ...] = (TP,),
         outcome: Any = "done",
         errors: dict[str, int] | None = None,
+        node: str = "broker-1",
+        coordinator_epoch: int = 0,
+        producer: int = PRODUCER,
     ) -> str:
         """The coordinator counts partitions as told."""
         names = list(partitions)
-        body = TxnMarkers(STATE, APP, PRODUCER, epoch, commits, 0, 1, names, outcome, errors or {})
-        return self.emit("broker-1", body)
+        body = TxnMarkers(STATE, APP, producer, epoch, commits, coordinator_epoch, 1, names, outcome, errors or {})
+        return self.emit(node, body)
+
+    def tells(self, commits: bool, epoch: int = 4, **how: Any) -> str:
+        """The coordinator sends markers."""
+        return self.counted(commits, epoch, outcome="sent", **how)
+
+    def resigns(self, node: str = "broker-1", coordinator_epoch: int = 0) -> str:
+        """A broker gives up what it had of the transaction log."""
+        return self.emit(node, TxnLoad(STATE, coordinator_epoch, False, self.record + 1))
 
     def loads(
         self,

@@ -252,6 +252,91 @@ def test_a_load_of_several_ids() -> None:
     assert trace.result("T11").violated == 2
 
 
+@pytest.mark.parametrize(
+    ("commits", "epoch", "producer", "violated"),
+    [(True, 4, PRODUCER, 0), (False, 4, PRODUCER, 1), (True, 3, PRODUCER, 1), (True, 4, 8, 1)],
+)
+@pytest.mark.parametrize("loaded", [False, True])
+def test_which_markers_a_coordinator_sends(
+    commits: bool, epoch: int, producer: int, violated: int, loaded: bool
+) -> None:
+    """Shows that a coordinator sends the markers of the decision that it made, or has read, and no others."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    by: dict[str, Any] = {}
+    if loaded:
+        trace.loads("PrepareCommit", 4, 2)
+        by = {"node": "broker-2", "coordinator_epoch": 1}
+    trace.tells(commits, epoch, producer=producer, **by)
+    result = trace.result("T11")
+    assert (result.violated, result.tested) == (violated, 3 if loaded else 2)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_marker_that_is_sent_when_its_transaction_is_complete(again: bool) -> None:
+    """Shows that a coordinator sends a marker as often as it likes while its transaction is decided, and not when that
+    is complete, nor in the next one. What comes of a marker says nothing of when it was sent."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True, 3, version=0)
+    trace.tells(True, 3)
+    trace.tells(True, 3)
+    completed = trace.completes(True, 3, version=0)
+    trace.counted(True, 3)
+    assert trace.result("T11").violated == 0
+    if again:
+        completed = trace.state("CompleteCommit", "Ongoing", 3, version=0)
+    sent = trace.tells(True, 3)
+    (finding,) = trace.result("T11").violations
+    assert finding.events == [completed, sent]
+    assert finding.sentence == (
+        "broker-1 sends a marker (commit) of app-1 (producer id 7, epoch 3) to orders-0, but it has that id in "
+        f"{'Ongoing' if again else 'CompleteCommit'} (producer id 7, epoch 3)"
+    )
+
+
+def test_markers_of_who_does_not_know_the_last_step() -> None:
+    """Shows that T11 judges no marker of a coordinator that has a successor, of one that was not seen to read the last
+    step, or of an id whose step an unclean election may have taken, or that is unknown."""
+    trace = TransactionTrace()
+    trace.tells(True)
+    trace.begins()
+    trace.decides(True)
+    trace.loads("PrepareCommit", 4, 2)
+    trace.state("PrepareCommit", "CompleteCommit", 4, (), node="broker-2", coordinator_epoch=1)
+    trace.tells(True)
+    trace.tells(True, node="broker-3", coordinator_epoch=2)
+    assert trace.result("T11").violated == 0
+    trace.change(2, 1, isr=(2,), cause="unclean", tp=STATE)
+    trace.tells(True, node="broker-2", coordinator_epoch=1)
+    assert trace.result("T11").violated == 0
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_markers_of_who_does_not_coordinate_any_longer(back: bool) -> None:
+    """Shows that a broker sends no markers in a coordinator epoch that it has given up, unless it has taken that up
+    again: then it has read the log anew. In a later one it may."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.resigns()
+    assert trace.result("T11").violated == 0
+    if back:
+        trace.loads("PrepareCommit", 4, 2, node="broker-1", coordinator_epoch=0)
+    sent = trace.tells(True)
+    violations = trace.result("T11").violations
+    assert [each.events for each in violations] == ([] if back else [[sent]])
+    for finding in violations:
+        assert finding.sentence == (
+            "broker-1 sends a marker (commit) of app-1 (producer id 7, epoch 4) to orders-0, although it does not "
+            "coordinate any longer in coordinator epoch 0"
+        )
+    trace.tells(True, coordinator_epoch=2)
+    trace.tells(True, node="broker-2", coordinator_epoch=0)
+    assert trace.result("T11").violated == len(violations)
+
+
 def test_who_read_the_log_too_early() -> None:
     """Shows that a coordinator which has not read the last step is not judged by it."""
     trace = TransactionTrace()
