@@ -331,6 +331,22 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "one-partition-read",
+        _COORDINATOR,
+        "T11",
+        "A new coordinator reads the first partition of each transaction alone.",
+        nemesis="transactions",
+    ),
+    Defect(
+        "client-version-not-logged",
+        _COORDINATOR,
+        "T11",
+        "A coordinator writes its log as before transaction.version 1, without the version by which producers go.",
+        "KIP-890",
+        nemesis="transactions",
+        settings=("features.transaction.version=2",),
+    ),
+    Defect(
         "transactions-share-epoch",
         _COORDINATOR,
         "T11",

@@ -692,6 +692,10 @@ PROOFS: dict[str, Proof] = {
     ),
     "markers-again-of-no-coordinator": Proof("kafka-7408/undecided", r"but first it had to append again"),
     "loaded-up-to-high-watermark": Proof("slow-commit", r"has producer-\d in .* after .*: there is no such transition"),
+    "one-partition-read": Proof("decided", r"has producer-\d in .*: its partitions were .*, and now are orders-\d$"),
+    "client-version-not-logged": Proof(
+        "decided", r"has producer-\d in .*: its transaction.version was 2, and now is 0"
+    ),
     "transactions-share-epoch": Proof("transactions", r"each transaction must have its own epoch"),
     "init-keeps-epoch": Proof(
         "namesakes", r"gave app producer id \d+, epoch (\d+), after producer id \d+, epoch \1: it is not the next epoch"

@@ -39,6 +39,8 @@ def load(turn: Turn, shard: TransactionShard) -> None:
             shard.transactions.pop(transactional_id, None)
             if metadata is not None:
                 shard.transactions[transactional_id] = metadata
+                if "one-partition-read" in turn.step.defects:
+                    del metadata.partitions[1:]
                 if metadata.state == PREPARE_COMMIT and "decision-changed-at-load" in turn.step.defects:
                     metadata.state = PREPARE_ABORT
                 if metadata.state == ONGOING and "timeouts-forgotten-at-load" in turn.step.defects:

@@ -134,6 +134,8 @@ def write(
     that begins with these fields. It waits as long as the transaction may take. ``asked``: with which producer id and
     epoch a transaction was added to, or ended; ``timed_out``: it is aborted as its timeout is over."""
     now_ms, version = turn.step.wall_ms, turn.image.transaction_version
+    if "client-version-not-logged" in turn.step.defects:
+        version = 0
     uid = turn.transactions.next_uid()
     record = transaction_log.value_record(transactional_id, transit, version, now_ms, uid)
     result = writes.append(turn, shard.tp, writes.batch_of([record]), ALL)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.transaction_coordinator.transaction_state import AT_REST, PREVIOUS
-from actors.trace.events import PartChange, Stamped, TxnLoad, TxnLoaded, TxnMarkers, TxnState, TxnTakenBack
+from actors.features import TRANSACTION_VERSION
+from actors.trace.events import NodeDown, PartChange, Stamped, TxnLoad, TxnLoaded, TxnMarkers, TxnState, TxnTakenBack
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.mirrors.loss import LOSS, UNCLEAN
+from orchestrator.invariants.mirrors.loss import LOSS, LOST, UNCLEAN
+from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, PartitionLosses
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
 from orchestrator.invariants.transactions.timeouts import Timeouts, timeouts_of
 
@@ -19,7 +21,8 @@ from orchestrator.invariants.transactions.timeouts import Timeouts, timeouts_of
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What a record of the transaction log has made of a transactional id. ``offset``: of the record, or ``loaded``: of
     the last one that a coordinator has read; ``coordinator_epoch``: of who told of it. ``timeout_ms``, ``start_ms``: of
-    the transaction, and when it began; -1 unknown."""
+    the transaction, and when it began; -1 unknown. ``client_version``: the transaction.version of its producer.
+    ``losses``: how often disks had lost some of that log by then."""
 
     state: str
     producer_id: int
@@ -31,19 +34,29 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     loaded: bool = False
     timeout_ms: int = -1
     start_ms: int = -1
+    client_version: int = 0
+    losses: int = 0
+
+    def is_same_as(self, other: Step) -> bool:
+        """Whether they are one step, as far as state and producer tell."""
+        same_producer = (self.producer_id, self.producer_epoch) == (other.producer_id, other.producer_epoch)
+        return same_producer and self.state == other.state
 
 
 class Ids(State):
     """``steps``: transactional id -> the newest step that is known. ``doubtful``: ids of which an unclean election may
     have taken that. ``taken_back``: transactional id -> steps that a coordinator took back, after the newest one that
     is known to be committed; their records stay in the log. ``timeouts``: of the producers. ``resigned``: broker -> the
-    coordinator epoch that it gave up last, and has not taken up again."""
+    coordinator epoch that it gave up last, and has not taken up again. ``losses``: of the transaction log, which has
+    the transaction.version of producers (``keeps_version``) in a cluster of version 1 or 2."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
     taken_back: dict[str, list[TxnTakenBack]] = {}
     timeouts: Timeouts = {}
     resigned: dict[str, int] = {}
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
+    keeps_version: bool = False
 
     def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
         """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
@@ -85,7 +98,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s. Or a former process
     of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
     transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
-    transaction there.
+    transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker.
     """
 
     id = "T11"
@@ -100,18 +113,21 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     )
     route = PARTITION
     of_transactions = True
-    types = (TxnState, TxnTakenBack, TxnLoad, TxnMarkers, PartChange)
-    exemptions = {"unclean-election": UNCLEAN, "taken-back": TAKEN_BACK}
+    types = (TxnState, TxnTakenBack, TxnLoad, TxnMarkers, PartChange, NodeDown)
+    exemptions = {"unclean-election": UNCLEAN, LOSS_BUDGET: LOST, "taken-back": TAKEN_BACK}
     unseen = (
         "ids that a coordinator does not find in its log: an expired id is legitimately absent",
         "steps whose coordinator crashed before it recorded them, except the last one before a load",
         "whether a step may be gone from the log of a later coordinator: P4 judges what its leader lacks",
         "coordinator epochs: P1 and P15 judge those of the log, T4 those of markers",
         "markers of a coordinator that does not know of its successor: it does not know of later steps either",
+        "partitions that a second load lacks: what the first one has read was perhaps not committed",
     )
 
     def initial(self, key: str, profile: Profile) -> Ids:
-        return Ids(key, timeouts=timeouts_of(profile))
+        version, changes = profile.feature(TRANSACTION_VERSION), TRANSACTION_VERSION in profile.bounced
+        losses, keeps_version = PartitionLosses(profile, prefixes=(key,)), version in ("1", "2") and not changes
+        return Ids(key, timeouts=timeouts_of(profile), losses=losses, keeps_version=keeps_version)
 
     def step(self, state: Ids, event: Stamped) -> Emissions:
         body = event.body
@@ -122,7 +138,11 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             asked = self._initialized if body.to_state == "Empty" else self._asked
             alone = [*timeout, *asked(state, event, body), *self._timed(state, event, body)]
             return [*alone, *self._moved(state, event, body)]
+        if type(body) is NodeDown:
+            state.losses.take(event)
+            return NOTHING
         if type(body) is PartChange:
+            state.losses.take(event)
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
             return NOTHING
@@ -219,6 +239,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             *(body.log_offset, body.coordinator_epoch, witness(event)),
             timeout_ms=body.timeout_ms,
             start_ms=body.start_ms,
+            client_version=body.client_version,
+            losses=state.losses.count(state.key),
         )
         if body.to_state == "Dead":
             state.steps.pop(body.transactional_id, None)
@@ -251,17 +273,20 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             loaded=True,
             timeout_ms=found.timeout_ms,
             start_ms=found.start_ms,
+            client_version=found.client_version,
+            losses=state.losses.count(state.key),
         )
         state.steps[transactional_id] = new
         if known is None:
             return NOTHING
         state.tested += 1
-        same = (known.state, known.producer_id, known.producer_epoch) == (
-            new.state,
-            new.producer_id,
-            new.producer_epoch,
-        )
-        why = _wrong_time(known, new) if same else _wrong(known, new, found.client_version)
+        if not new.is_same_as(known):
+            why = _wrong(known, new, found.client_version)
+        elif not (why := _wrong_time(known, new)) and (why := _lacking(known, new, state.keeps_version)):
+            if rule := state.losses.rule(state.key, None, known.offset, known.losses):
+                return self.excused(
+                    rule, state.key, _sentence(event, transactional_id, known, new, why), known.by, event
+                )
         return self._violation(state, event, transactional_id, known, new, why) if why else NOTHING
 
     def _sent(self, state: Ids, event: Stamped, body: TxnMarkers) -> Emissions:
@@ -287,16 +312,33 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     def _violation(
         self, state: Ids, event: Stamped, transactional_id: str, known: Step, new: Step, why: str
     ) -> Emissions:
-        sentence = (
-            f"{event.node} has {transactional_id} in {_said(new.state, new.producer_id, new.producer_epoch)} after "
-            f"{_said(known.state, known.producer_id, known.producer_epoch)}: {why}"
-        )
+        sentence = _sentence(event, transactional_id, known, new, why)
         if transactional_id in state.doubtful:
             state.doubtful.discard(transactional_id)
             return self.excused("unclean-election", state.key, sentence, known.by, event)
         if state.found_what_was_taken_back(transactional_id, known):
             return self.excused("taken-back", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)
+
+
+def _sentence(event: Stamped, transactional_id: str, known: Step, new: Step, why: str) -> str:
+    return (
+        f"{event.node} has {transactional_id} in {_said(new.state, new.producer_id, new.producer_epoch)} after "
+        f"{_said(known.state, known.producer_id, known.producer_epoch)}: {why}"
+    )
+
+
+def _lacking(known: Step, new: Step, keeps_version: bool) -> str:
+    """What the log does not have of a committed step, as a new coordinator has read it; "" if it has everything. A
+    record that the former one did not live to tell of may have added partitions to an open transaction."""
+    if known.loaded:
+        return ""
+    left = [tp for tp in known.partitions if tp not in new.partitions]
+    if left or (known.state in DECISIONS and known.partitions != new.partitions):
+        return f"its partitions were {', '.join(known.partitions)}, and now are {', '.join(new.partitions) or 'none'}"
+    if keeps_version and known.client_version != new.client_version:
+        return f"its transaction.version was {known.client_version}, and now is {new.client_version}"
+    return ""
 
 
 def _wrong(known: Step, new: Step, version: int) -> str:

@@ -337,6 +337,100 @@ def test_markers_of_who_does_not_coordinate_any_longer(back: bool) -> None:
     assert trace.result("T11").violated == len(violations)
 
 
+BOTH = (TP, OTHER_TP)
+
+
+@pytest.mark.parametrize(
+    ("state", "before", "after", "why"),
+    [
+        ("Ongoing", BOTH, BOTH, ""),
+        ("Ongoing", (TP,), BOTH, ""),
+        ("Ongoing", BOTH, (TP,), "its partitions were copies-1, orders-0, and now are orders-0"),
+        ("Ongoing", (TP,), (), "its partitions were orders-0, and now are none"),
+        ("PrepareCommit", BOTH, BOTH, ""),
+        ("PrepareCommit", (TP,), BOTH, "its partitions were orders-0, and now are copies-1, orders-0"),
+        ("PrepareAbort", BOTH, (TP,), "its partitions were copies-1, orders-0, and now are orders-0"),
+        ("CompleteCommit", (), (), ""),
+    ],
+)
+def test_which_partitions_the_log_has(
+    state: TransactionStateName, before: tuple[str, ...], after: tuple[str, ...], why: str
+) -> None:
+    """Shows that a new coordinator finds a committed step with its partitions; only an open transaction may have more
+    of them, which the former one did not live to tell."""
+    trace = TransactionTrace()
+    known = trace.state("Ongoing", state, 4, before)
+    loaded = trace.loads(state, 4, 2, after)
+    result = trace.result("T11")
+    assert [(each.events, each.sentence.rpartition("): ")[2]) for each in result.violations] == (
+        [([known, loaded], why)] if why else []
+    )
+    assert result.tested == 1
+
+
+def test_partitions_that_were_perhaps_not_committed() -> None:
+    """Shows that T11 does not compare two loads: the record that the first one has read may be gone."""
+    trace = TransactionTrace()
+    trace.loads("Ongoing", 3, 2, BOTH)
+    trace.loads("Ongoing", 3, 3, (TP,), node="broker-3", coordinator_epoch=2)
+    assert (trace.result("T11").violated, trace.result("T11").tested) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("feature", "bounced", "loaded", "violated"),
+    [
+        ("2", False, 0, 1),
+        ("1", False, 0, 1),
+        ("2", False, 2, 0),
+        ("0", False, 0, 0),
+        ("2", True, 0, 0),
+        ("", False, 0, 0),
+    ],
+)
+def test_which_version_the_log_has(feature: str, bounced: bool, loaded: int, violated: int) -> None:
+    """Shows that the log keeps by which transaction.version a producer goes, if the cluster has version 1 or 2 all the
+    time."""
+    name = "transaction.version"
+    trace = TransactionTrace(features={name: feature}, bounced={name: ["1", "2"]} if bounced else {})
+    trace.begins()
+    trace.loads("Ongoing", 3, 2, version=loaded)
+    result = trace.result("T11")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.sentence.endswith(": its transaction.version was 2, and now is 0")
+
+
+@pytest.mark.parametrize(
+    ("lossy", "tp", "start", "excused"),
+    [(2, STATE, 0, True), (1, STATE, 0, False), (2, STATE, 1, False), (2, "__transaction_state-7", 0, False)],
+)
+@pytest.mark.parametrize("before", [False, True])
+def test_partitions_that_disks_lost(lossy: int, tp: str, start: int, excused: bool, before: bool) -> None:
+    """Shows that what the log lacks is excused where as many disks lost the record as transaction.state.log.min.isr
+    says, since it was committed."""
+    trace = TransactionTrace()
+    for then in (before, not before):
+        if then:
+            for broker in BROKERS[:lossy]:
+                trace.emit(broker, NodeDown("lossy", lost={tp: start}))
+        else:
+            trace.begins(partitions=BOTH)
+    trace.loads("Ongoing", 3, 2)
+    result = trace.result("T11")
+    excused = excused and not before
+    assert (result.violated, result.excused) == ((0, {"loss-budget": 1}) if excused else (1, {}))
+
+
+def test_a_lacking_partition_after_an_unclean_election() -> None:
+    """Shows that what the log lacks is excused if an unclean election came in between."""
+    trace = TransactionTrace()
+    trace.begins(partitions=BOTH)
+    trace.change(2, 1, isr=(2,), cause="unclean", tp=STATE)
+    trace.loads("Ongoing", 3, 2)
+    result = trace.result("T11")
+    assert (result.violated, result.excused) == (0, {"unclean-election": 1})
+
+
 def test_who_read_the_log_too_early() -> None:
     """Shows that a coordinator which has not read the last step is not judged by it."""
     trace = TransactionTrace()
