@@ -347,6 +347,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "fence-raises-again",
+        _COORDINATOR,
+        "T11",
+        "A coordinator that could not write that it fences a producer raises the epoch once more when it tries again.",
+        nemesis="transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "transactions-share-epoch",
         _COORDINATOR,
         "T11",

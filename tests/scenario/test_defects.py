@@ -696,6 +696,9 @@ PROOFS: dict[str, Proof] = {
     "client-version-not-logged": Proof(
         "decided", r"has producer-\d in .*: its transaction.version was 2, and now is 0"
     ),
+    "fence-raises-again": Proof(
+        "fences-refused", r"has producer-\d in PrepareAbort .*: the epoch rises by \d in one step"
+    ),
     "transactions-share-epoch": Proof("transactions", r"each transaction must have its own epoch"),
     "init-keeps-epoch": Proof(
         "namesakes", r"gave app producer id \d+, epoch (\d+), after producer id \d+, epoch \1: it is not the next epoch"

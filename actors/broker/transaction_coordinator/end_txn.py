@@ -170,6 +170,8 @@ def abort_and_fence(
 ) -> None:
     """Abort a transaction that is open, and raise the epoch: for an InitProducerId, which is told to come again, or as
     its time-out is over."""
+    if "fence-raises-again" in turn.step.defects:
+        metadata.has_failed_epoch_fence = False
     transit = metadata.prepare_fence_producer_epoch()
     version, epoch = turn.image.transaction_version, transit.producer_epoch
     if request is None and "timed-out-without-fence" in turn.step.defects:

@@ -98,7 +98,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s. Or a former process
     of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
     transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
-    transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker.
+    transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker. Or
+    the coordinator raises the epoch of app-1 each time that it fails to abort a timed-out transaction.
     """
 
     id = "T11"
@@ -122,6 +123,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         "coordinator epochs: P1 and P15 judge those of the log, T4 those of markers",
         "markers of a coordinator that does not know of its successor: it does not know of later steps either",
         "partitions that a second load lacks: what the first one has read was perhaps not committed",
+        "by how much an epoch rises from a coordinator to the next one, which may have read several steps",
     )
 
     def initial(self, key: str, profile: Profile) -> Ids:
@@ -346,8 +348,11 @@ def _wrong(known: Step, new: Step, version: int) -> str:
     if known.state not in PREVIOUS[new.state]:  # type: ignore[index]  # states have no other names
         return "there is no such transition"
     if new.producer_id == known.producer_id:
-        if new.producer_epoch < known.producer_epoch:
+        risen_by = new.producer_epoch - known.producer_epoch
+        if risen_by < 0:
             return "the epoch goes back"
+        if risen_by > 1 and new.coordinator_epoch == known.coordinator_epoch:
+            return f"the epoch rises by {risen_by} in one step"
     elif new.producer_epoch != 0:
         return "another producer id begins with epoch 0"
     if new.state in DECISIONS:

@@ -469,6 +469,34 @@ def test_a_decision_of_another_transaction(epoch: int, partitions: tuple[str, ..
     assert trace.result("T11").violations[0].sentence.endswith(why)
 
 
+@pytest.mark.parametrize(
+    ("epoch", "coordinator_epoch", "version", "violated"),
+    [(3, 0, 0, 0), (4, 0, 0, 0), (5, 0, 0, 1), (5, 0, 2, 1), (5, 1, 0, 0)],
+)
+def test_by_how_much_an_epoch_rises(epoch: int, coordinator_epoch: int, version: int, violated: int) -> None:
+    """Shows that one step raises the epoch once, at whatever version: a coordinator that tries again to fence a
+    producer keeps the epoch. Between the steps that are known of two coordinators there may be others."""
+    trace = TransactionTrace()
+    begun = trace.begins(version=version)
+    aborted = trace.decides(False, epoch, version=version, coordinator_epoch=coordinator_epoch)
+    violations = trace.result("T11").violations
+    assert [each.events for each in violations] == ([[begun, aborted]] if violated else [])
+    for finding in violations:
+        assert finding.sentence.endswith(
+            "epoch 5) after Ongoing (producer id 7, epoch 3): the epoch rises by 2 in one step"
+        )
+
+
+@pytest.mark.parametrize(("epoch", "violated"), [(4, 0), (5, 1)])
+def test_by_how_much_an_epoch_rises_after_a_load(epoch: int, violated: int) -> None:
+    """Shows that the first step after a load rises from what the coordinator has read."""
+    trace = TransactionTrace()
+    trace.loads("Ongoing", 3, 1)
+    trace.decides(False, epoch, version=0, node="broker-2", coordinator_epoch=1, offset=1)
+    result = trace.result("T11")
+    assert (result.violated, result.tested) == (violated, 1)
+
+
 def test_a_partition_that_leaves() -> None:
     """Shows that an open transaction has all the partitions that it had."""
     trace = TransactionTrace()
