@@ -347,6 +347,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "ids-expire-at-once",
+        _COORDINATOR,
+        "T11",
+        "A coordinator takes transactional ids for expired that were used a moment ago.",
+        nemesis="transactions",
+        settings=("config.transaction.remove.expired.transaction.cleanup.interval.ms=1000",),
+    ),
+    Defect(
         "fence-raises-again",
         _COORDINATOR,
         "T11",

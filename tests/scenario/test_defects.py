@@ -696,6 +696,7 @@ PROOFS: dict[str, Proof] = {
     "client-version-not-logged": Proof(
         "decided", r"has producer-\d in .*: its transaction.version was 2, and now is 0"
     ),
+    "ids-expire-at-once": Proof("resting", r"has producer-\d in Dead .*: it was used [\d,]+ ms before, and"),
     "fence-raises-again": Proof(
         "fences-refused", r"has producer-\d in PrepareAbort .*: the epoch rises by \d in one step"
     ),

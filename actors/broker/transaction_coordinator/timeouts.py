@@ -98,7 +98,10 @@ def remove_expired_ids(turn: Turn) -> None:
 def _is_expired(turn: Turn, metadata: TransactionMetadata) -> bool:
     if metadata.pending is not None or metadata.state not in AT_REST:
         return False
-    return metadata.last_update_ms <= turn.step.wall_ms - turn.settings.transactions.id_expiration_ms
+    expiration_ms = turn.settings.transactions.id_expiration_ms
+    if "ids-expire-at-once" in turn.step.defects:
+        expiration_ms = -expiration_ms
+    return metadata.last_update_ms <= turn.step.wall_ms - expiration_ms
 
 
 def _remove(turn: Turn, shard: TransactionShard, expired: list[TransactionMetadata]) -> None:

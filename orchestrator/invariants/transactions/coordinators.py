@@ -5,9 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.transaction_coordinator.transaction_state import AT_REST, PREVIOUS
+from actors.config import CONFIG
 from actors.features import TRANSACTION_VERSION
-from actors.trace.events import NodeDown, PartChange, Stamped, TxnLoad, TxnLoaded, TxnMarkers, TxnState, TxnTakenBack
+from actors.trace.events import (
+    ClockSet,
+    NodeDown,
+    PartChange,
+    Stamped,
+    TxnLoad,
+    TxnLoaded,
+    TxnMarkers,
+    TxnState,
+    TxnTakenBack,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -17,12 +29,15 @@ from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, Partit
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
 from orchestrator.invariants.transactions.timeouts import Timeouts, timeouts_of
 
+EXPIRATION = "transactional.id.expiration.ms"
+
 
 class Step(msgspec.Struct, frozen=True, gc=False):
     """What a record of the transaction log has made of a transactional id. ``offset``: of the record, or ``loaded``: of
     the last one that a coordinator has read; ``coordinator_epoch``: of who told of it. ``timeout_ms``, ``start_ms``: of
     the transaction, and when it began; -1 unknown. ``client_version``: the transaction.version of its producer.
-    ``losses``: how often disks had lost some of that log by then."""
+    ``losses``: how often disks had lost some of that log by then. ``update_ms``: when the record was written, by the
+    clock of who wrote it; -1 unknown."""
 
     state: str
     producer_id: int
@@ -36,6 +51,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     start_ms: int = -1
     client_version: int = 0
     losses: int = 0
+    update_ms: int = -1
 
     def is_same_as(self, other: Step) -> bool:
         """Whether they are one step, as far as state and producer tell."""
@@ -48,7 +64,8 @@ class Ids(State):
     have taken that. ``taken_back``: transactional id -> steps that a coordinator took back, after the newest one that
     is known to be committed; their records stay in the log. ``timeouts``: of the producers. ``resigned``: broker -> the
     coordinator epoch that it gave up last, and has not taken up again. ``losses``: of the transaction log, which has
-    the transaction.version of producers (``keeps_version``) in a cluster of version 1 or 2."""
+    the transaction.version of producers (``keeps_version``) in a cluster of version 1 or 2. ``clocks_set``: the clock
+    of some broker was."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
@@ -57,6 +74,7 @@ class Ids(State):
     resigned: dict[str, int] = {}
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     keeps_version: bool = False
+    clocks_set: bool = False
 
     def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
         """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
@@ -99,13 +117,16 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
     transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
     transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker. Or
-    the coordinator raises the epoch of app-1 each time that it fails to abort a timed-out transaction.
+    the coordinator raises the epoch of app-1 each time that it fails to abort a timed-out transaction. Or it removes
+    app-1 a second after its last transaction, and the next process of app-1 gets another producer id, which fences
+    nobody.
     """
 
     id = "T11"
     title = "The states of a transactional id follow the rules, a decision is permanent, and epochs only rise"
     source = (
-        "Kafka's TransactionState, TransactionMetadata.completeTransitionTo, TransactionMarkerChannelManager; "
+        "Kafka's TransactionState, TransactionMetadata.completeTransitionTo, TransactionMarkerChannelManager, "
+        "TransactionStateManager.removeExpiredTransactionalIds; "
         "KAFKA-9600; KAFKA-10080; KAFKA-16352"
     )
     tested_when = (
@@ -123,6 +144,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         "coordinator epochs: P1 and P15 judge those of the log, T4 those of markers",
         "markers of a coordinator that does not know of its successor: it does not know of later steps either",
         "partitions that a second load lacks: what the first one has read was perhaps not committed",
+        "when an id expires in a run in which the clock of a broker is set",
         "by how much an epoch rises from a coordinator to the next one, which may have read several steps",
     )
 
@@ -130,6 +152,14 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         version, changes = profile.feature(TRANSACTION_VERSION), TRANSACTION_VERSION in profile.bounced
         losses, keeps_version = PartitionLosses(profile, prefixes=(key,)), version in ("1", "2") and not changes
         return Ids(key, timeouts=timeouts_of(profile), losses=losses, keeps_version=keeps_version)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (ClockSet,)
+
+    def hear(self, state: Ids, event: Stamped) -> Emissions:
+        state.clocks_set = state.clocks_set or event.node.startswith("broker-")
+        return NOTHING
 
     def step(self, state: Ids, event: Stamped) -> Emissions:
         body = event.body
@@ -243,6 +273,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             start_ms=body.start_ms,
             client_version=body.client_version,
             losses=state.losses.count(state.key),
+            update_ms=body.update_ms,
         )
         if body.to_state == "Dead":
             state.steps.pop(body.transactional_id, None)
@@ -254,6 +285,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         why = _wrong(known, new, body.client_version)
         if not why and body.from_state != known.state:
             why = f"took it from {body.from_state}"
+        if not why and body.to_state == "Dead":
+            why = _too_young(state, known, event)
         if why:
             return self._violation(state, event, body.transactional_id, known, new, why)
         state.doubtful.discard(body.transactional_id)
@@ -278,6 +311,9 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             client_version=found.client_version,
             losses=state.losses.count(state.key),
         )
+        if known is not None and new.is_same_as(known):
+            # A load renews nothing, and brings nothing back.
+            new = msgspec.structs.replace(new, update_ms=known.update_ms, losses=known.losses)
         state.steps[transactional_id] = new
         if known is None:
             return NOTHING
@@ -328,6 +364,19 @@ def _sentence(event: Stamped, transactional_id: str, known: Step, new: Step, why
         f"{event.node} has {transactional_id} in {_said(new.state, new.producer_id, new.producer_epoch)} after "
         f"{_said(known.state, known.producer_id, known.producer_epoch)}: {why}"
     )
+
+
+def _too_young(state: Ids, known: Step, event: Stamped) -> str:
+    """What is wrong with the end of an id that nobody has used since a step; "" if nothing is. A tombstone is committed
+    some time after it is written, so that the id seems older than it was."""
+    profile = state.losses.profile
+    expires_ms = int(profile.setting(EXPIRATION, event.node, CONFIG[EXPIRATION].default))
+    rested_us = event.wall - 1000 * known.update_ms
+    if known.update_ms < 0 or state.clocks_set or rested_us >= 1000 * expires_ms - EARLY_US - profile.epsilon_us:
+        return ""
+    if state.losses.rule(state.key, None, known.offset, known.losses):
+        return ""  # that step may be gone, and an older one is the last
+    return f"it was used {rested_us // 1000:,} ms before, and expires after {expires_ms:,} ms"
 
 
 def _lacking(known: Step, new: Step, keeps_version: bool) -> str:

@@ -252,6 +252,76 @@ def test_a_load_of_several_ids() -> None:
     assert trace.result("T11").violated == 2
 
 
+def rests(rested_ms: int, *, update_ms: int = 7, loaded: bool = False, **profile: Any) -> TransactionTrace:
+    """Transactional ids expire after 4 s, and so long after its last step app-1 is gone."""
+    trace = TransactionTrace(config={"transactional.id.expiration.ms": 4000}, **profile)
+    trace.begins()
+    trace.decides(True)
+    trace.completes(True, update_ms=update_ms)
+    by: dict[str, Any] = {}
+    if loaded:
+        trace.loads("CompleteCommit", 4, 3, ())
+        by = {"node": "broker-2", "coordinator_epoch": 1}
+    trace.wall = 1000 * (6 + rested_ms)
+    trace.state("CompleteCommit", "Dead", 4, (), timeout_ms=-1, **by)
+    return trace
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize(("rested_ms", "violated"), [(4001, 0), (3998, 0), (3990, 1), (20, 1)])
+def test_when_an_id_expires(rested_ms: int, violated: int, loaded: bool) -> None:
+    """Shows that an id is removed when nobody has used it for as long as it is kept, also by a coordinator that has
+    only read its last step, which renews nothing."""
+    result = rests(rested_ms, loaded=loaded).result("T11")
+    assert (result.violated, result.tested) == (violated, 4 if loaded else 3)
+    for finding in result.violations:
+        assert finding.sentence.endswith(
+            "in Dead (producer id 7, epoch 4) after CompleteCommit (producer id 7, epoch 4): it was used "
+            f"{rested_ms:,} ms before, and expires after 4,000 ms"
+        )
+        assert len(finding.events) == 2
+
+
+def test_an_id_whose_last_use_is_not_known() -> None:
+    """Shows that T11 does not judge the expiry of an id of which the trace does not tell when it was used last."""
+    assert rests(20, update_ms=-1).result("T11").violated == 0
+    trace = TransactionTrace()
+    trace.loads("CompleteCommit", 4, 3, ())
+    trace.state("CompleteCommit", "Dead", 4, (), timeout_ms=-1, node="broker-2", coordinator_epoch=1, offset=3)
+    assert (trace.result("T11").violated, trace.result("T11").tested) == (0, 1)
+
+
+@pytest.mark.parametrize(("node", "violated"), [("broker-2", 0), ("producer-1", 1)])
+def test_an_id_that_expires_by_a_wrong_clock(node: str, violated: int) -> None:
+    """Shows that the clocks of brokers must be right for that; clients have no part in it."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.completes(True, update_ms=7)
+    trace.emit(node, ClockSet("f", "start", 600_000_000, 0))
+    trace.state("CompleteCommit", "Dead", 4, (), timeout_ms=-1)
+    assert trace.result("T11").violated == violated
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+@pytest.mark.parametrize("lossy", [1, 2])
+def test_an_id_whose_last_use_disks_lost(lossy: int, loaded: bool) -> None:
+    """Shows that an id may expire by an older step where as many disks lost the last one as
+    transaction.state.log.min.isr says, whether or not the log was read since."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.decides(True)
+    trace.completes(True, update_ms=7)
+    for broker in BROKERS[:lossy]:
+        trace.emit(broker, NodeDown("lossy", lost={STATE: 2}))
+    by: dict[str, Any] = {}
+    if loaded:
+        trace.loads("CompleteCommit", 4, 3, ())
+        by = {"node": "broker-2", "coordinator_epoch": 1}
+    trace.state("CompleteCommit", "Dead", 4, (), timeout_ms=-1, **by)
+    assert trace.result("T11").violated == (lossy == 1)
+
+
 @pytest.mark.parametrize(
     ("commits", "epoch", "producer", "violated"),
     [(True, 4, PRODUCER, 0), (False, 4, PRODUCER, 1), (True, 3, PRODUCER, 1), (True, 4, 8, 1)],
