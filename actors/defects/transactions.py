@@ -208,6 +208,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "epochs-of-markers-unheeded",
+        _LOG,
+        "T3",
+        "A leader takes batches of an older producer epoch than that of the last marker.",
+        "KIP-98",
+        nemesis="transactions",
+        settings=("features.transaction.version=1", "config.transaction.partition.verification.enable=false"),
+    ),
+    Defect(
         "former-coordinators-marker-taken",
         _LOG,
         "T4",

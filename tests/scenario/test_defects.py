@@ -651,6 +651,9 @@ PROOFS: dict[str, Proof] = {
     "late-marker-taken": Proof(
         "late-requests", r"belongs to an earlier transaction, but it ended the one that was open"
     ),
+    "epochs-of-markers-unheeded": Proof(
+        "timed-out", r"appended a batch of producer id \d+, epoch \d+, to orders-0 at .* after a marker of epoch \d+"
+    ),
     "former-coordinators-marker-taken": Proof("former-coordinator", r"of coordinator epoch \d+ after one of \d+"),
     "markers-of-no-coordinator": Proof(
         "transactions", r"appended a marker .*, of coordinator epoch 0, but its coordinator had epoch [1-9]"

@@ -20,6 +20,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import SEQUENCES
 from orchestrator.invariants.mirrors.loss import LOST, UNCLEAN, acknowledged_in, given_up
+from orchestrator.invariants.mirrors.replica import Replica
 
 
 class Copies(State):
@@ -227,15 +228,17 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
 
 class OldProducerEpochsAreFenced(LogInvariant[State]):
     """A producer raises its epoch to invalidate its older requests that are still under way. A leader that appends them
-    all the same writes a record after its own later copy.
+    all the same writes a record after its own later copy. A coordinator raises the epoch of a producer to fence it, and
+    leaders learn that from the marker.
 
     Example: producer 7 raises its epoch to 1 and sends producer-1:57 again, with sequence 0; broker-1 appends it, and
-    then the late copy of epoch 0, sequence 0.
+    then the late copy of epoch 0, sequence 0. Or the timeout of its transaction is over, the log of broker-1 has the
+    abort marker of epoch 1, and broker-1 appends a late batch of epoch 0, which nobody will end.
     """
 
     id = "T3"
-    title = "A leader appends no batch of an older producer epoch than its log has"
-    source = "KIP-98; KIP-360; KAFKA-5231"
+    title = "A leader appends no batch of an older producer epoch than its log has, in a batch or in a marker"
+    source = "KIP-98; KIP-360; KAFKA-5231; Kafka's ProducerAppendInfo.checkProducerEpoch"
     tested_when = "a leader appends a batch of a producer id that its log has"
     types = ()
     before_types = (LogAppend,)
@@ -243,6 +246,7 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
     unseen = (
         "epochs of transactional ids: T11 checks that they do not go back, T12 the answers of an older one",
         "an older epoch on a partition that the newer one has not reached: its leader cannot know of it",
+        "a marker below the start of the log: a leader that reads its log anew need not know of it",
     )
 
     def initial(self, key: str, profile: Profile) -> State:
@@ -254,15 +258,24 @@ class OldProducerEpochsAreFenced(LogInvariant[State]):
         if body.role != "leader" or body.producer_id < 0:
             return NOTHING
         known = mirror.producers.last(event.node, body.producer_id)
-        if known is None:
+        marked = -1 if body.control else _marked(mirror.replica(event.node), body.producer_id)
+        if known is None and marked < 0:
             return NOTHING
         state.tested += 1
-        if body.producer_epoch >= known.producer_epoch:
+        known_epoch = -1 if known is None else known.producer_epoch
+        if body.producer_epoch >= max(known_epoch, marked):
             return NOTHING
+        after = f"batch of epoch {known_epoch}" if body.producer_epoch < known_epoch else f"marker of epoch {marked}"
         return self.violated(
             state.key,
             f"{event.node} appended a batch of producer id {body.producer_id}, epoch {body.producer_epoch}, to "
-            f"{state.key} at offset {body.base:,} after a batch of epoch {known.producer_epoch}",
-            known.by,
+            f"{state.key} at offset {body.base:,} after a {after}",
+            known.by if known is not None and body.producer_epoch < known_epoch else None,
             event,
         )
+
+
+def _marked(replica: Replica, producer_id: int) -> int:
+    """The producer epoch of the last marker that a log has of a producer id, -1 if there is none."""
+    marker = replica.transactions.last_marker(producer_id)
+    return -1 if marker is None or marker.offset < replica.start else marker.producer_epoch

@@ -9,6 +9,7 @@ from actors.node.errors import KafkaError as E
 from actors.trace.events import LogAppend, LogLocalStart, LogStart, ReplyPartition, SendReturn
 from orchestrator.invariants.mirrors.producer_state import ProducerStates
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.transactions.stage import TransactionTrace
 
 NODE = "broker-1"
 
@@ -162,6 +163,53 @@ def test_an_older_producer_epoch() -> None:
     assert trace.result("T3").violations[0].sentence == (
         "broker-1 appended a batch of producer id 7, epoch 0, to orders-0 at offset 2 after a batch of epoch 1"
     )
+
+
+@pytest.mark.parametrize(("epoch", "violated"), [(3, 1), (4, 0), (5, 0)])
+@pytest.mark.parametrize("empty", [False, True])
+def test_an_older_producer_epoch_than_that_of_a_marker(epoch: int, violated: int, empty: bool) -> None:
+    """Shows that a marker tells a leader the epoch of its producer, also if it has ended nothing there, and that a
+    batch of an older one violates T3."""
+    trace = TransactionTrace()
+    if not empty:
+        trace.write("a", epoch=3)
+    trace.ends("abort", epoch=4)
+    late = trace.write("b", epoch=epoch, sequence=1)
+    result = trace.result("T3")
+    assert (result.violated, result.tested) == (violated, 1 if empty else 2)
+    for finding in result.violations:
+        assert finding.events == [late]
+        assert finding.sentence == (
+            f"broker-1 appended a batch of producer id 7, epoch 3, to orders-0 at offset {1 if empty else 2} after a "
+            "marker of epoch 4"
+        )
+
+
+@pytest.mark.parametrize(
+    ("how", "violated"), [("cut", 0), ("cut behind", 1), ("deleted", 0), ("deleted before", 1), ("elsewhere", 0)]
+)
+def test_a_marker_that_a_leader_does_not_have(how: str, violated: int) -> None:
+    """Shows that only a marker counts that is in the leader's own log: none that it has cut off, or that lies below the
+    start of its log."""
+    trace = TransactionTrace()
+    trace.write("a", epoch=3)
+    trace.ends("abort", epoch=4)
+    if how.startswith("cut"):
+        trace.truncate(NODE, 1 if how == "cut" else 2)
+    elif how.startswith("deleted"):
+        trace.write("other", producer=8)
+        trace.emit(NODE, LogStart(TP, 2 if how == "deleted" else 1, "delete-records", 0))
+    broker = 2 if how == "elsewhere" else 1
+    trace.write("b", epoch=3, sequence=1, broker=broker)
+    assert trace.result("T3").violated == violated
+
+
+def test_a_late_marker_of_an_older_producer_epoch() -> None:
+    """Shows that T3 leaves markers behind a marker to T4."""
+    trace = TransactionTrace()
+    trace.ends("abort", epoch=4)
+    trace.ends("abort", epoch=3)
+    assert (trace.result("T3").violated, trace.result("T3").tested) == (0, 0)
 
 
 def idempotent(trace: TraceBuilder, uid: str, offset: int) -> str:
