@@ -171,6 +171,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "empty-generation-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator does not write down that its group has no members any more.",
+        nemesis="groups",
+    ),
+    Defect(
         "loaded-members-unwatched",
         _COORDINATOR,
         "O9",

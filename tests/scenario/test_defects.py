@@ -552,6 +552,9 @@ PROOFS: dict[str, Proof] = {
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),
+    "empty-generation-unwritten": Proof(
+        "group-stalls", r"formed generation \d+ of group g, which has no members, and did not write that to __"
+    ),
     "loaded-members-unwatched": Proof(
         "group-waits", r"group g has been Stable at \S+ in generation \d+ for .* s, although its member \S+ is", (3,)
     ),

@@ -122,6 +122,8 @@ def complete_join(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) ->
         return
     _next_generation(turn, shard, group, reason)
     if group.state == EMPTY:
+        if "empty-generation-unwritten" in turn.step.defects:
+            return
         writes.append(turn, shard, [records.group_metadata(group, {})])
         writes.published(turn, shard)
     else:

@@ -6,7 +6,19 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import NO_ENTRY, Entry, GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw, Stamped
+from actors.trace.events import (
+    NO_ENTRY,
+    Entry,
+    GrpCommit,
+    GrpFetch,
+    GrpGen,
+    GrpLoad,
+    LogAppend,
+    LogHw,
+    NodeDown,
+    Stamped,
+    TraceEvent,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -49,12 +61,22 @@ class Stable(msgspec.Struct, frozen=True, gc=False):
     earlier: tuple[tuple[str, ...], ...] = ()
 
 
+class Emptied(msgspec.Struct, frozen=True, gc=False):
+    """A generation without members. Its coordinator has to write it before it does anything else."""
+
+    group: str
+    generation: int
+    incarnation: int
+    by: Witness
+
+
 class Memory(State):
     """Of one offsets partition. settled: group -> topic partition -> the newest record that is committed; pending:
     those of which nobody knows, in the order of the trace; replaced: those of which the committed log has another
     record in their place, which an unclean election may bring back. doubtful: group and partition -> rule by which
     what was settled is gone; taints: how many of the log's are in that. loaded: by broker. stable: by group; empty:
-    groups that are; removed: those that are gone since a step of a broker."""
+    groups that are; removed: those that are gone since a step of a broker. unwritten: broker -> the empty generation
+    that it has just formed."""
 
     settled: dict[str, dict[str, Record]] = {}
     pending: list[Record] = []
@@ -65,6 +87,7 @@ class Memory(State):
     stable: dict[str, Stable] = {}
     empty: dict[str, int] = {}
     removed: dict[str, tuple[tuple[str, str, str], Stable]] = {}
+    unwritten: dict[str, Emptied] = {}
 
     def settle(self, mirror: LogMirror) -> None:
         """Sort out what has become of records below what is committed."""
@@ -128,33 +151,75 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     broker-3 by now. The memory must equal the log up to the high watermark, or up to the end of the load, whichever is
     later. A position in a transaction counts from the offset of the marker that commits it. The check does not rely on
     the coordinator's own report of its log: it uses the trace of the log.
+
+    Or the last member of the group leaves, and broker-1 does not write that: the next coordinator has that member, and
+    waits for it.
     """
 
     id = "O7"
     title = "A coordinator's memory agrees with the log of its offsets partition"
     source = "KAFKA-5600; Kafka's GroupMetadataManager, CoordinatorRuntime"
-    tested_when = "a coordinator loads an offsets partition, appends a commit, or answers which positions are committed"
-    types = (GrpCommit, GrpFetch, GrpGen, GrpLoad, LogHw)
-    cases = {LogHw: ("leader",)}
+    tested_when = (
+        "a coordinator loads an offsets partition, appends a commit, answers which positions are committed, or forms a "
+        "generation without members"
+    )
+    types = (GrpCommit, GrpFetch, GrpGen, GrpLoad, LogAppend, LogHw)
+    cases = {LogAppend: ("leader",), LogHw: ("leader",)}
     of_groups = True
     exemptions = LOSS
     unseen = (
         "Answers of a replaced coordinator that does not know of its replacement.",
         "Assignments of a loaded group, and members that no earlier generation had: O2 and O4 know those.",
         "Whether an expired position was due to expire.",
+        "What is in the record of a generation without members: that one is written is all that the trace tells.",
     )
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (NodeDown,)
 
     def initial(self, key: str, profile: Profile) -> Memory:
         return Memory(key)
 
+    def hear(self, state: Memory, event: Stamped) -> Emissions:
+        """A process that the end of the run has ended has done all its steps; another one may end within a step."""
+        assert type(event.body) is NodeDown
+        if event.body.mode != "end":
+            state.unwritten.pop(event.node, None)
+        return self._wrote(state, event) if state.unwritten else NOTHING
+
     def step(self, state: Memory, event: Stamped, mirror: LogMirror) -> Emissions:
+        found = self._wrote(state, event) if state.unwritten else NOTHING
+        return [*found, *self._took(state, event, mirror)] if found else self._took(state, event, mirror)
+
+    def _wrote(self, state: Memory, event: Stamped) -> Emissions:
+        """After an empty generation, the coordinator's next event of this partition is that of its record."""
+        emptied = state.unwritten.pop(event.node, None)
+        if emptied is None or emptied.incarnation != event.incarnation:
+            return NOTHING
+        state.tested += 1
+        if type(event.body) is LogAppend:
+            return NOTHING
+        sentence = (
+            f"{event.node} formed generation {emptied.generation} of group {emptied.group}, which has no members, and "
+            f"did not write that to {state.key}"
+        )
+        return self.violated(state.key, sentence, emptied.by, event)
+
+    def _took(self, state: Memory, event: Stamped, mirror: LogMirror) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind is LogAppend:
+            return NOTHING
         if kind is LogHw:
             if state.pending and mirror.newly_committed:
                 state.settle(mirror)
         elif kind is GrpGen:
             self._moved(state, event, body)
+            # A broker that does not lead cannot write.
+            if body.state == "Empty" and mirror.replica(event.node).leads == body.coordinator_epoch:
+                emptied = Emptied(body.group, body.generation, event.incarnation, witness(event))
+                state.unwritten[event.node] = emptied
         elif kind is GrpLoad:
             if body.loaded:
                 return self._loaded(state, event, body, mirror)

@@ -205,6 +205,7 @@ def test_a_group_that_was_removed_is_gone() -> None:
         trace.begins()
         trace.stable(4)
         trace.gen("Empty", 5, "")
+        trace.writes()
         trace.apart = 0
         trace.gen("Dead", 5, "")
         if resigns:
@@ -213,6 +214,59 @@ def test_a_group_that_was_removed_is_gone() -> None:
         trace.leads(2, 1)
         trace.loads(0, None, 1, 2)
         assert trace.result("O7").violated == resigns
+
+
+@pytest.mark.parametrize("then", ["generation", "look-up", "watermark", "resignation", "end"])
+@pytest.mark.parametrize("written", [False, True])
+def test_a_generation_without_members_is_written(written: bool, then: str) -> None:
+    """Shows that a coordinator which goes on, or is there at the end of the run, violates O7 unless it has written that
+    its group has no members."""
+    trace = Coordinated()
+    trace.begins()
+    trace.stores(10)
+    trace.stable(4)
+    before = trace.result("O7").tested
+    trace.gen("PreparingRebalance", 4, "")
+    emptied = trace.gen("Empty", 5, "")
+    if written:
+        trace.writes()
+    if then == "generation":
+        trace.gen("PreparingRebalance", 5, "m1")
+    elif then == "look-up":
+        trace.answers(entry(10))
+    elif then == "watermark":
+        trace.commits_up_to(1, 1)
+    elif then == "resignation":
+        trace.unloads()
+    else:
+        trace.down("broker-1", "end")
+    result = trace.result("O7")
+    assert (result.violated, result.tested > before) == (not written, True)
+    if not written:
+        assert result.violations[0].events == [emptied, trace.events[-1].id]
+        assert trace.said() == (
+            f"broker-1 formed generation 5 of group g, which has no members, and did not write that to {OFFSETS}"
+        )
+
+
+@pytest.mark.parametrize("what", ["other-broker", "other-epoch", "crash", "crash-of-another", "crash-unseen"])
+def test_who_need_not_have_written_that_yet(what: str) -> None:
+    """Shows that nothing is said of a broker that does not lead the partition in that epoch, nor of one that has died
+    since, or of which nothing is heard any more; the death of another one changes nothing."""
+    trace = Coordinated()
+    trace.begins()
+    broker, epoch = 2 if what == "other-broker" else 1, 1 if what == "other-epoch" else 0
+    trace.gen("Empty", 5, "", epoch=epoch, broker=broker)
+    trace.answers(None, broker=3)
+    assert trace.result("O7").violated == 1  # broker-3 does not coordinate
+    if what == "crash":
+        trace.down("broker-1")
+    elif what == "crash-of-another":
+        trace.down("broker-2")
+    elif what == "crash-unseen":
+        trace.incarnations["broker-1"] = 1
+    trace.gen("PreparingRebalance", 5, "m1", broker=broker)
+    assert trace.result("O7").violated == 1 + (what == "crash-of-another")
 
 
 def test_an_unclean_election_excuses_what_it_lost() -> None:
