@@ -228,6 +228,20 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "last-member-not-awaited",
+        _COORDINATOR,
+        "O9",
+        "A coordinator forms the next generation when all members but one have joined.",
+        nemesis="groups",
+    ),
+    Defect(
+        "one-member-a-client",
+        _COORDINATOR,
+        "O9",
+        "A client that joins anew takes the place of its former member.",
+        nemesis="groups",
+    ),
+    Defect(
         "leave-unheard",
         _COORDINATOR,
         "O9",

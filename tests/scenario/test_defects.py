@@ -566,7 +566,13 @@ PROOFS: dict[str, Proof] = {
     ),
     "absent-statics-go": Proof("static-absent", r"a rebalance which it did not join, though it is a static member"),
     "rebalance-timeout-short": Proof(
-        "group-stalls", r"formed generation \d+ .* had not joined 300 ms after .* a member may take 5,000 ms"
+        "group-stalls", r"out of group g 300 ms after its rebalance began, .* a member may take 5,000 ms"
+    ),
+    "last-member-not-awaited": Proof(
+        "group-stalls", r"out of group g \d+ ms after its rebalance began, for it had not joined, though a member may"
+    ),
+    "one-member-a-client": Proof(
+        "group-stalls", r"moved group g to .* without the member \S+, which it had before and did not put out"
     ),
     "sync-timeout-short": Proof(
         "group-stalls", r"out of group g 300 ms after its generation was formed, for it had not synced"

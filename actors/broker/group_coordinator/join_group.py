@@ -14,6 +14,7 @@ from actors.broker.group_coordinator.group_state import (
 )
 from actors.broker.group_coordinator.rebalance import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
+    cancel_heartbeat,
     join_response,
     maybe_complete_join_phase,
     maybe_prepare_rebalance_or_complete_join,
@@ -148,11 +149,22 @@ def _add_member(join: Join, member_id: str) -> None:
     )
     if group.state == PREPARING_REBALANCE and group.previous_state == EMPTY:
         group.new_member_added = True
+    if "one-member-a-client" in join.turn.step.defects:
+        _remove_former(join)
     group.add(member)
     _wait(join, member)
     reschedule_heartbeat(join.turn, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     reason = f"adding new member {member_id} with group instance id {request.group_instance_id}"
     maybe_prepare_rebalance_or_complete_join(join.turn, join.shard, group, f"{reason}; client reason: {join.reason}")
+
+
+def _remove_former(join: Join) -> None:
+    """The defect "one-member-a-client"."""
+    for former in list(join.group.members.values()):
+        if former.client_id == join.request.header.client_id and former.group_instance_id is None:
+            answer_join(join.turn, former, JoinGroupResponse(error_code=KafkaError.UNKNOWN_MEMBER_ID))
+            cancel_heartbeat(join.turn, join.group, former.member_id)
+            join.group.remove(former.member_id)
 
 
 def _wait(join: Join, member: GroupMember) -> None:

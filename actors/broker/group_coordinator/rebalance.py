@@ -96,7 +96,10 @@ def prepare_rebalance(turn: Turn, shard: Shard, group: ClassicGroup, reason: str
 
 def maybe_complete_join_phase(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
     """The rebalance is over if everybody has joined, unless the group was empty: then only its delay ends it."""
-    if group.state != PREPARING_REBALANCE or group.previous_state == EMPTY or not group.has_all_members_joined:
+    if group.state != PREPARING_REBALANCE or group.previous_state == EMPTY:
+        return
+    hasty = "last-member-not-awaited" in turn.step.defects and group.awaiting_join + 1 == len(group.members)
+    if not (group.has_all_members_joined or hasty):
         return
     complete_join(turn, shard, group, reason)
 

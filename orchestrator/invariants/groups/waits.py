@@ -124,7 +124,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     coordinator all the time, still has it among the members of the stable generation 4. Or broker-1 has waited since
     the beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
     formed with consumer-2, a dynamic member, which has not joined; or without it, though its max.poll.interval.ms is
-    not over. Or a new coordinator puts consumer-2 out a second after it has read its log.
+    not over; or without it, though it was in generation 4 and nobody has put it out. Or a new coordinator puts
+    consumer-2 out a second after it has read its log.
     """
 
     id = "O9"
@@ -146,6 +147,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         "members that are gone while others wait for an assignment, or to join again: these waits end in any case",
         "members that are put out too early, after a heartbeat that their coordinator has answered: O10 judges that",
         "waits that are too short at a broker whose clock was set",
+        "members that vanish where the group may have group.max.size members: who is refused for that vanishes",
+        "rebalances that do not wait for who was given a member id and has not joined with it: nothing tells of it",
     )
 
     @property
@@ -171,6 +174,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     def hear(self, state: Waits, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind in (NodeUp, NodeDown):
+            state.out.present.pop(event.node, None)
         if kind is ClockSet:
             state.out.skewed.add(event.node)
         elif kind is CtlFault:
@@ -219,6 +224,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             found = self._put_out(state, event, body)
         elif body.loaded:
             state.out.heard(event, body.members.get(state.key, {}))
+            state.out.tells(event, body.members.get(state.key, {}))
             now, generation = body.groups.get(state.key, ("Empty", 0))
             self._told(state, event, (body.coordinator_epoch, now, generation), body.members.get(state.key, {}))
         return [*found, *self._arm(state)]
@@ -233,10 +239,10 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             self._went(state, event, [body.member])
 
     def _ended(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
-        """A rebalance may have ended too early, and another wait begins."""
-        wrong = state.out.ended_early(event, body)
+        """A rebalance may have ended too early, or without somebody, and another wait begins."""
+        wrong = (state.out.ended_early(event, body), state.out.vanished(event, body))
         state.out.moved(event, body)
-        return NOTHING if wrong is None else self.violated(state.key, wrong[0], wrong[1], event)
+        return [each for found in wrong if found is not None for each in self.violated(state.key, *found, event)]
 
     def _put_out(self, state: Waits, event: Stamped, body: GrpOut) -> Emissions:
         state.tested += body.why != "leave"

@@ -56,8 +56,9 @@ def test_a_coordinator_that_waits_as_it_should() -> None:
     trace.stable(1)
     trace.down(TWO)
     after(trace, SESSION_US - SECOND_US)
+    out(trace, "session")
     trace.gen("PreparingRebalance", 1, "m1")
-    assert (trace.result("O9").status, trace.result("O9").tested) == ("held", 3)
+    assert (trace.result("O9").status, trace.result("O9").tested) == ("held", 4)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,8 @@ def test_a_member_that_is_back_under_another_id() -> None:
         trace.stable(1)
         trace.down(TWO)
         trace.up(TWO, "group-consumer")
+        if "m2" not in members:
+            out(trace, "session")
         trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 1, 0, members=members))
         after(trace, SESSION_US + SECOND_US)
         assert trace.result("O9").violated == ("m2" in members)
@@ -177,13 +180,20 @@ def test_a_static_member_that_begins_anew(static: bool) -> None:
 
 
 def test_a_generation_with_who_did_not_join() -> None:
-    """Shows that a dynamic member that did not join must not be in the next generation, and that a static one may."""
-    for static in (False, True):
+    """Shows that a dynamic member that did not join must not be in the next generation, and that a static one may when
+    its time to join is over."""
+    for static, ms, violated in ((False, 3000, 1), (True, 2990, 1), (True, 2996, 0)):
         trace = begun(static)
         trace.gen("PreparingRebalance", 1)
+        trace.wall += 1000 * ms
         members = {"m1": ONE, "m2": TWO}
         trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, absent=["m2"]))
-        assert trace.result("O9").violated == (not static)
+        assert trace.result("O9").violated == violated
+        if static and violated:
+            assert sentence(trace) == (
+                "broker-1 formed generation 2 of group g before m2 had joined, 2,991 ms after the rebalance began, "
+                "though a member may take 3,000 ms"
+            )
     assert "formed generation 2 of group g with m2, which had sent no JoinGroup for it" in _first(begun())
 
 
@@ -206,7 +216,8 @@ def test_a_rebalance_that_ends_early(ms: int, violated: int) -> None:
     for reason in (REBALANCE_TIMEOUT, "initial rebalance delay"):
         trace = begun()
         trace.gen("PreparingRebalance", 1)
-        trace.wall += 1000 * ms
+        out(trace, "leave")
+        trace.wall += 1000 * (ms - 1)
         trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members={"m1": ONE}, reason=reason))
         assert trace.result("O9").violated == (violated and reason == REBALANCE_TIMEOUT)
         if trace.result("O9").violated:
@@ -273,6 +284,83 @@ def test_who_is_put_out_of_a_rebalance() -> None:
         assert trace.result("O9").violated == 0
         out(trace, "join")
         assert trace.result("O9").violated == static
+
+
+@pytest.mark.parametrize(("ms", "violated"), [(2990, 1), (2996, 0)])
+@pytest.mark.parametrize("where", ["", "other-broker", "clock"])
+def test_who_is_put_out_before_it_can_join(where: str, ms: int, violated: int) -> None:
+    """Shows that a member must not be put out for not joining before its max.poll.interval.ms is over, whatever the
+    reason of the generation; that the rebalance of another broker is no measure, nor a clock that was set."""
+    trace = begun()
+    trace.gen("PreparingRebalance", 1, broker=2 if where == "other-broker" else 1)
+    if where == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.wall += 1000 * ms
+    out(trace, "join")
+    assert trace.result("O9").violated == (violated and not where)
+    if violated and not where:
+        assert sentence(trace).endswith(
+            "out of group g 2,991 ms after its rebalance began, for it had not joined, though a member may take "
+            "3,000 ms"
+        )
+
+
+@pytest.mark.parametrize("why", ["", "loaded", "out", "dead", "restarted", "other-broker", "back", "newer-epoch"])
+def test_a_member_that_vanishes(why: str) -> None:
+    """Shows that a coordinator which has a member, also from its log, must put it out before it is no member any more;
+    and that this is not said of another coordinator, or one that has begun anew. A dynamic client that is a member
+    under another id does not take the place of its former member."""
+    trace = begun()
+    broker, epoch = 2 if why == "other-broker" else 1, 1 if why == "newer-epoch" else 0
+    if why == "loaded":
+        told = trace.loads_stable(1, epoch=0, broker=1, m1=TP, m2="orders-1")
+    else:
+        told = trace.stable(1)
+    if why == "out":
+        out(trace, "leave")
+    elif why == "dead":
+        trace.gen("Dead", 1)
+    elif why == "restarted":
+        trace.down("broker-1")
+        trace.up("broker-1")
+    members = {"m1": ONE, "m3": TWO} if why == "back" else {"m1": ONE}
+    moved = trace.emit(f"broker-{broker}", GrpGen(OFFSETS, GROUP, "PreparingRebalance", 1, epoch, members=members))
+    result = trace.result("O9")
+    assert result.violated == (why in ("", "loaded", "back", "newer-epoch"))
+    if result.violated:
+        assert result.violations[0].events == [told, moved]
+        assert sentence(trace) == (
+            "broker-1 moved group g to PreparingRebalance in generation 1 without the member m2, which it had before "
+            "and did not put out"
+        )
+
+
+@pytest.mark.parametrize("why", ["back", "back-and-out", "namesake", "other", "gone"])
+def test_a_static_member_under_another_id(why: str) -> None:
+    """Shows that a static member may come back under another id, also as another client, and also if it is put out
+    before anything is told of it; and that another member does not take its place."""
+    nodes: dict[str, Any] = {ONE: {"config": {}}, TWO: {"config": {"group.instance.id": "two"}}}
+    nodes["consumer-3"] = {"config": {"group.instance.id": "two" if why == "namesake" else "three"}}
+    trace = GroupTrace(**PROFILE, nodes=nodes)
+    trace.stable(1)
+    if why == "back-and-out":
+        out(trace, "leave", member="m3")
+    third = {"m3": "consumer-3"}
+    new = {"back": {"m3": TWO}, "namesake": third, "other": third}.get(why, {})
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "PreparingRebalance", 1, 0, members={"m1": ONE, **new}))
+    assert trace.result("O9").violated == (why in ("other", "gone"))
+
+
+@pytest.mark.parametrize(("size", "violated"), [(3, 0), (4, 1)])
+def test_who_is_refused_for_the_size_of_its_group(size: int, violated: int) -> None:
+    """Shows that a member may vanish where the group has had as many others as it may have members: those that it has
+    now, and those that are put out since."""
+    trace = GroupTrace(**PROFILE, config={"group.max.size": size})
+    trace.stable(1)
+    out(trace, "leave", member="m4")
+    members = {"m1": ONE, "m3": "consumer-3"}
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members))
+    assert trace.result("O9").violated == violated
 
 
 def test_a_deposed_coordinator_is_not_heard() -> None:
