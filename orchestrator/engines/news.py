@@ -23,6 +23,7 @@ from actors.trace.events import (
     CtlWindow,
     DiskRuleChange,
     ErrorSeen,
+    GrpGen,
     GrpLoad,
     GrpOut,
     LinkRuleChange,
@@ -64,6 +65,7 @@ SUBJECTS: Mapping[type[TraceEvent], Subject] = {
     CtlWindow: lambda _, body: "window",
     DiskRuleChange: lambda event, body: (event.node, body.rule),
     ErrorSeen: _node,
+    GrpGen: lambda event, body: (event.node, body.group),
     GrpLoad: lambda event, body: (event.node, body.tp),
     GrpOut: lambda event, body: (event.node, body.group),
     LinkRuleChange: lambda event, body: (event.node, body.rule),
@@ -85,6 +87,7 @@ OVER: Mapping[type[TraceEvent], Callable[[Any], bool]] = {
     CtlFault: lambda body: body.phase == "stop",
     DiskRuleChange: lambda body: body.phase == "stop",
     ErrorSeen: lambda _: True,
+    GrpGen: lambda body: body.state == "Dead",
     GrpOut: lambda _: True,
     LinkRuleChange: lambda body: body.phase == "stop",
 }

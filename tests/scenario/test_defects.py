@@ -549,6 +549,9 @@ PROOFS: dict[str, Proof] = {
     "instances-lost-at-load": Proof(
         "static-members", r"of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it had read the member \S+ from its log"
     ),
+    "former-generation-heard": Proof(
+        "static-cut", r"answered the heartbeat of consumer-1, which was in generation (\d+), without an error, although"
+    ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),

@@ -9,7 +9,7 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.trace.events import ClockSet, ConsOwn, GrpLoad, GrpOut, NodeDown, NodeUp, Rpc, Stamped
+from actors.trace.events import ClockSet, ConsOwn, GrpGen, GrpLoad, GrpOut, NodeDown, NodeUp, Rpc, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
@@ -30,16 +30,26 @@ class Sign(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Formed(msgspec.Struct, frozen=True):
+    """The generation in which a broker has a group, since when by any clock, and the event that tells so."""
+
+    generation: int
+    us: int
+    by: Witness
+
+
 class Heard(State):
-    """Of a client. group: that it is in; session_us: its session; member: as which it has its assignment, "" it may
-    be another one by now. kept: whom it sent its last heartbeat that was answered, as which member;
-    reader: who has read that member from its log.
+    """Of a client. epsilon_us: by how much the clocks of machines may differ. group: that it is in; session_us: its
+    session; member: as which it has its assignment, "" it may be another one by now. kept: whom it sent its
+    last heartbeat that was answered, as which member; reader: who has read that member from its log.
     stays_us: how long it stays in its group at least when a coordinator has heard it. coordinator: who
     heard it last, "" nobody did in this membership; heard_us: when that heartbeat was sent, by: the event that tells of
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
-    loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. skewed: a clock was
-    set."""
+    loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
+    it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. skewed: a
+    clock was set."""
 
+    epsilon_us: int = 0
     group: str = ""
     session_us: int = 0
     member: str = ""
@@ -51,6 +61,8 @@ class Heard(State):
     by: Witness | None = None
     synced: bool = False
     loaded_us: dict[str, int] = {}
+    generation: int = -1
+    formed: dict[str, Formed] = {}
     skewed: bool = False
 
     def forget(self) -> None:
@@ -60,7 +72,7 @@ class Heard(State):
     def begin_anew(self) -> None:
         """It may be another member by now, or none."""
         self.forget()
-        self.member, self.reader = "", None
+        self.member, self.reader, self.generation = "", None, -1
 
 
 class HeardMembersStay(KeyedInvariant[Heard]):
@@ -71,12 +83,19 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     next one, three seconds later, with UNKNOWN_MEMBER_ID: the member was removed meanwhile. It may be removed for its
     silence after 45 s, and for a rebalance that it does not join after its max.poll.interval.ms. A coordinator that has
     read the member from its log must know it for as long.
+
+    A heartbeat is also a member's only means to hear of a rebalance. Example: consumer-1 is a static member, and is cut
+    off while broker-1 forms generation 5 without waiting for it any longer. In its next heartbeat it says that it is in
+    generation 4. If broker-1 answers that without an error, consumer-1 reads on what others have by now.
     """
 
     id = "O10"
-    title = "A coordinator keeps a member for its session timeout after its last heartbeat"
-    source = "KIP-62; Kafka's GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat"
-    tested_when = "a coordinator that knows a member answers it again, or puts it out for its silence"
+    title = "A coordinator keeps a member for its session timeout after its last heartbeat, if it is in the generation"
+    source = "KIP-62; KIP-345; GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat"
+    tested_when = (
+        "a coordinator that knows a member answers it again, or puts it out for its silence, or answers a heartbeat of "
+        "a former generation"
+    )
     route = NODE
     of_groups = True
     types = (Rpc, ConsOwn)
@@ -92,12 +111,18 @@ class HeardMembersStay(KeyedInvariant[Heard]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet)
+        return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Heard:
         session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
         group = next((name for name, each in profile.groups.items() if key in each.get("members", ())), "")
-        return Heard(key, group=group, session_us=session_us, stays_us=min(session_us, poll_us))
+        return Heard(
+            key,
+            epsilon_us=profile.epsilon_us,
+            group=group,
+            session_us=session_us,
+            stays_us=min(session_us, poll_us),
+        )
 
     # ---- coordinators -----------------------------------------------------------------------------------------
 
@@ -108,6 +133,9 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             state.skewed = True
         elif kind is GrpOut:
             return self._put_out(state, event, body) if body.client == state.key else NOTHING
+        elif kind is GrpGen:
+            if body.group == state.group:
+                self._formed(state, event, body.state != "Dead", body.generation)
         else:
             self._began(state, event)
             if kind is GrpLoad and body.loaded:
@@ -118,6 +146,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     def _began(state: Heard, event: Stamped) -> None:
         """A process starts or ends, or a broker knows other groups than before."""
         state.loaded_us[event.node] = event.wall
+        state.formed.pop(event.node, None)
         if event.node == state.key:
             state.begin_anew()
         elif event.node == state.coordinator:
@@ -126,7 +155,17 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             state.reader = None
 
     @staticmethod
-    def _loaded(state: Heard, event: Stamped, body: GrpLoad) -> None:
+    def _formed(state: Heard, event: Stamped, lives: bool, generation: int) -> None:
+        """A broker has the group, in a generation, or does not have it any more."""
+        known = state.formed.get(event.node)
+        if not lives:
+            state.formed.pop(event.node, None)
+        elif known is None or known.generation != generation:
+            state.formed[event.node] = Formed(generation, event.wall + state.epsilon_us, witness(event))
+
+    def _loaded(self, state: Heard, event: Stamped, body: GrpLoad) -> None:
+        if state.group in body.groups:
+            self._formed(state, event, True, body.groups[state.group][1])
         if state.member and state.member in body.members.get(state.group, ()):
             state.reader = Sign(event.node, state.member, event.wall, witness(event))
 
@@ -153,17 +192,19 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         body: Any = event.body
         if type(body) is ConsOwn:
             if body.reason == "assign":
-                state.member = body.member
+                state.member, state.generation = body.member, body.generation
             elif body.reason != "revoke":
-                state.member, state.reader = "", None
+                state.member, state.reader, state.generation = "", None, -1
             if body.reason == "leave":
                 state.forget()
             return NOTHING
         if body.connection == COORDINATOR and body.api == Api.LeaveGroup.name:
             state.begin_anew()
+        if body.connection == COORDINATOR and body.api == Api.JoinGroup.name:
+            state.generation = -1
         if body.connection != COORDINATOR or body.outcome != "answered" or body.api not in OF_MEMBERS:
             return NOTHING
-        found = self._answered(state, event, body)
+        found = [*self._answered(state, event, body), *self._of_former(state, event, body)]
         self._note(state, event, body)
         return found
 
@@ -196,6 +237,22 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             f"it had read the member {reader.member} from its log, before its {state.stays_us // 1000:,} ms were over"
         )
         return self.violated(state.key, sentence, reader.by, event)
+
+    def _of_former(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
+        """A heartbeat, sent when its coordinator had the group in a later generation already."""
+        formed = state.formed.get(body.dst)
+        if state.skewed or body.api != Api.Heartbeat.name or formed is None:
+            return NOTHING
+        if not 0 <= state.generation < formed.generation or _sent_us(event, body) <= formed.us:
+            return NOTHING
+        state.tested += 1
+        if body.errors:
+            return NOTHING
+        sentence = (
+            f"{body.dst} answered the heartbeat of {state.key}, which was in generation {state.generation}, without an "
+            f"error, although it had group {state.group} in generation {formed.generation} by then"
+        )
+        return self.violated(state.key, sentence, formed.by, event)
 
     def _note(self, state: Heard, event: Stamped, body: Rpc) -> None:
         if body.errors and body.api == Api.OffsetCommit.name:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ClockSet, GrpOut, Rpc
+from actors.trace.events import ClockSet, GrpGen, GrpOut, Rpc
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, GroupTrace
+from tests.unit.invariants.trace_builder import TP
 
 LIMITS = {"session.timeout.ms": 1000, "max.poll.interval.ms": 3000}
 UNKNOWN = KafkaError.UNKNOWN_MEMBER_ID
@@ -17,8 +18,8 @@ UNKNOWN = KafkaError.UNKNOWN_MEMBER_ID
 class Heartbeats(GroupTrace):
     """A member with an assignment, of broker-1's group. Times are milliseconds after the event before."""
 
-    def __init__(self, **config: Any) -> None:
-        super().__init__(nodes={ONE: {"config": {**LIMITS, **config}}})
+    def __init__(self, epsilon_us: int = 0, **config: Any) -> None:
+        super().__init__(nodes={ONE: {"config": {**LIMITS, **config}}}, epsilon_us=epsilon_us)
         self.wall = 10_000
         self.call("JoinGroup")
         self.call("SyncGroup")
@@ -163,3 +164,81 @@ def test_a_coordinator_that_is_loading() -> None:
     trace.call("Heartbeat", after_ms=1)
     trace.call("Heartbeat", UNKNOWN)
     assert trace.wrong == 0
+
+
+@pytest.mark.parametrize("how", ["formed", "stable", "loaded"])
+@pytest.mark.parametrize("errors", [(), (KafkaError.ILLEGAL_GENERATION,)])
+def test_a_heartbeat_of_a_former_generation(how: str, errors: tuple[int, ...]) -> None:
+    """Shows that a coordinator that has formed a generation, or has read it from its log, must refuse the heartbeats of
+    a member that is in a former one."""
+    trace = Heartbeats()
+    trace.owns(ONE, TP, 4)
+    broker = 2 if how == "loaded" else 1
+    if how == "loaded":
+        known = trace.loads_stable(5, m2="")
+    else:
+        known = trace.gen("CompletingRebalance" if how == "formed" else "Stable", 5, "m2")
+    told = trace.call("Heartbeat", *errors, after_ms=50, broker=broker)
+    result = trace.result("O10")
+    assert (result.violated, result.tested) == (not errors, 1)
+    if not errors:
+        (finding,) = result.violations
+        assert finding.events == [known, told]
+        assert finding.sentence == (
+            f"broker-{broker} answered the heartbeat of consumer-1, which was in generation 4, without an error, "
+            "although it had group g in generation 5 by then"
+        )
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["same", "asked", "commit", "joins", "leaves", "lost", "restarts", "fenced", "unloads", "dead", "died", "clock"],
+)
+def test_whose_heartbeats_need_not_be_refused(why: str) -> None:
+    """Shows that nothing is said of what was sent before the generation was formed, of other requests, of a member that
+    may be in another generation by now, and of a broker that may not have that generation any more."""
+    trace = Heartbeats()
+    trace.owns(ONE, TP, 5 if why == "same" else 4)
+    trace.gen("CompletingRebalance", 5, "m2")
+    if why == "joins":
+        trace.call("JoinGroup", outcome="timeout")
+    elif why == "leaves":
+        trace.call("LeaveGroup", outcome="timeout")
+    elif why == "lost":
+        trace.owns(ONE, "", -1, "lost")
+    elif why == "restarts":
+        trace.up(ONE, "group-consumer")
+    elif why == "fenced":
+        trace.call("Heartbeat", KafkaError.ILLEGAL_GENERATION)
+    elif why == "unloads":
+        trace.unloads()
+    elif why == "dead":
+        trace.gen("Dead", 5, "m2")
+    elif why == "died":
+        trace.down("broker-1")
+    elif why == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.call("OffsetCommit" if why == "commit" else "Heartbeat", after_ms=3 if why == "asked" else 50)
+    assert trace.wrong == 0
+
+
+@pytest.mark.parametrize(("epsilon_us", "violated"), [(40_000, 1), (45_000, 0)])
+def test_a_heartbeat_by_the_clock_of_another_machine(epsilon_us: int, violated: int) -> None:
+    """Shows that a heartbeat may have been sent before its generation was over, by as much as clocks may differ."""
+    trace = Heartbeats(epsilon_us)
+    trace.owns(ONE, TP, 4)
+    trace.gen("CompletingRebalance", 5, "m2")
+    trace.call("Heartbeat", after_ms=50)
+    assert trace.wrong == violated
+
+
+def test_the_generation_of_another_broker_or_group() -> None:
+    """Shows that a heartbeat is judged by what its coordinator has of its group, and that it goes on to be."""
+    trace = Heartbeats()
+    trace.owns(ONE, TP, 4)
+    trace.gen("CompletingRebalance", 5, "m2", broker=2)
+    trace.emit("broker-1", GrpGen(OFFSETS, "h", "CompletingRebalance", 5, 0))
+    trace.call("Heartbeat", after_ms=50)
+    assert trace.wrong == 0
+    trace.call("Heartbeat", after_ms=50, broker=2)
+    assert trace.wrong == 1
