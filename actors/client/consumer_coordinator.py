@@ -413,7 +413,7 @@ class ConsumerCoordinator(msgspec.Struct):
         self._own(step, owner, [], "lost" if lost and self.fatal else "leave", lost)
         self.commits.give_up(step)
         step.cancel_timer(AUTO_COMMIT)
-        if not membership.settings.leave_on_close:
+        if not membership.settings.leave_on_close or "closes-without-leaving" in step.defects:
             membership.reset("the consumer is being closed", forget_member=True)
             return 0
         return self.leave(step, owner, "the consumer is being closed")

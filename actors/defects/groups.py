@@ -264,6 +264,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "closes-without-leaving",
+        _MEMBER,
+        "O10",
+        "A dynamic member that is closed does not leave its group.",
+        nemesis="groups",
+    ),
+    Defect(
         "commits-ahead",
         _MEMBER,
         "O3",

@@ -552,6 +552,9 @@ PROOFS: dict[str, Proof] = {
     "former-generation-heard": Proof(
         "static-cut", r"answered the heartbeat of consumer-1, which was in generation (\d+), without an error, although"
     ),
+    "closes-without-leaving": Proof(
+        "group-stalls", r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it"
+    ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),

@@ -9,7 +9,18 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from actors.trace.events import ClockSet, ConsOwn, GrpGen, GrpLoad, GrpOut, NodeDown, NodeUp, Rpc, Stamped
+from actors.trace.events import (
+    ClockSet,
+    ConsOwn,
+    CtlPhase,
+    GrpGen,
+    GrpLoad,
+    GrpOut,
+    NodeDown,
+    NodeUp,
+    Rpc,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
@@ -18,6 +29,7 @@ COORDINATOR = "coordinator"
 """Connection of a member to the coordinator of its group."""
 LIMITS = ("session.timeout.ms", "max.poll.interval.ms")
 """After which a coordinator removes a member: of which it hears nothing, or which does not join a rebalance."""
+INTERVAL, INSTANCE, LEAVES = "heartbeat.interval.ms", "group.instance.id", "internal.leave.group.on.close"
 OF_MEMBERS = frozenset({Api.Heartbeat.name, Api.JoinGroup.name, Api.SyncGroup.name, Api.OffsetCommit.name})
 
 
@@ -38,6 +50,14 @@ class Formed(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Leaving(msgspec.Struct, frozen=True):
+    """A member whose application closes its consumer. at_end: as the run ends."""
+
+    member: str
+    at_end: bool
+    by: Witness
+
+
 class Heard(State):
     """Of a client. epsilon_us: by how much the clocks of machines may differ. group: that it is in; session_us: its
     session; member: as which it has its assignment, "" it may be another one by now. kept: whom it sent its
@@ -46,8 +66,11 @@ class Heard(State):
     heard it last, "" nobody did in this membership; heard_us: when that heartbeat was sent, by: the event that tells of
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
-    it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. skewed: a
-    clock was set."""
+    it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. leaves: it
+    leaves when it is closed; near_us: after a heartbeat of its own it knows its coordinator for so long. known: that
+    coordinator, "" it may have lost it; known_us: when the last heartbeat was answered; bad_us: when a call to a
+    coordinator failed, or was refused. leaving: it has yet to ask to leave. draining: the run ends. skewed: a clock was
+    set."""
 
     epsilon_us: int = 0
     group: str = ""
@@ -63,6 +86,13 @@ class Heard(State):
     loaded_us: dict[str, int] = {}
     generation: int = -1
     formed: dict[str, Formed] = {}
+    leaves: bool = False
+    near_us: int = 0
+    known: str = ""
+    known_us: int = -1
+    bad_us: int = -1
+    leaving: Leaving | None = None
+    draining: bool = False
     skewed: bool = False
 
     def forget(self) -> None:
@@ -87,14 +117,23 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     A heartbeat is also a member's only means to hear of a rebalance. Example: consumer-1 is a static member, and is cut
     off while broker-1 forms generation 5 without waiting for it any longer. In its next heartbeat it says that it is in
     generation 4. If broker-1 answers that without an error, consumer-1 reads on what others have by now.
+
+    Who does not send heartbeats any more has to say so. Example: the application of consumer-2 closes its consumer, and
+    makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s.
     """
 
     id = "O10"
-    title = "A coordinator keeps a member for its session timeout after its last heartbeat, if it is in the generation"
-    source = "KIP-62; KIP-345; GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat"
+    title = (
+        "A coordinator keeps a member for its session timeout after its last heartbeat, if it is in the generation; a "
+        "member that is closed leaves"
+    )
+    source = (
+        "KIP-62; KIP-345; GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat; "
+        "AbstractCoordinator.maybeLeaveGroup"
+    )
     tested_when = (
         "a coordinator that knows a member answers it again, or puts it out for its silence, or answers a heartbeat of "
-        "a former generation"
+        "a former generation; and a dynamic member is closed that knows its coordinator"
     )
     route = NODE
     of_groups = True
@@ -106,22 +145,30 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         ),
         "members without an assignment in the present generation: the coordinator may have waited long for them",
         "members that are not in the log which their coordinator read: O7 judges that, and it need not be committed",
+        (
+            "members that are closed without a heartbeat, answered without an error, in their last two intervals: they "
+            "may have lost their coordinator"
+        ),
         "members in runs in which a clock was set",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet)
+        return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet, CtlPhase)
 
     def initial(self, key: str, profile: Profile) -> Heard:
         session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
         group = next((name for name, each in profile.groups.items() if key in each.get("members", ())), "")
+        interval_us = 1000 * int(profile.setting(INTERVAL, key, CONFIG[INTERVAL].default))
+        leaves = profile.setting(LEAVES, key, CONFIG[LEAVES].default) and not profile.setting(INSTANCE, key, "")
         return Heard(
             key,
             epsilon_us=profile.epsilon_us,
             group=group,
             session_us=session_us,
             stays_us=min(session_us, poll_us),
+            leaves=bool(leaves),
+            near_us=min(2 * interval_us, session_us - EARLY_US),
         )
 
     # ---- coordinators -----------------------------------------------------------------------------------------
@@ -133,6 +180,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             state.skewed = True
         elif kind is GrpOut:
             return self._put_out(state, event, body) if body.client == state.key else NOTHING
+        elif kind is CtlPhase:
+            return self._phase(state, event, body)
         elif kind is GrpGen:
             if body.group == state.group:
                 self._formed(state, event, body.state != "Dead", body.generation)
@@ -147,8 +196,11 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         """A process starts or ends, or a broker knows other groups than before."""
         state.loaded_us[event.node] = event.wall
         state.formed.pop(event.node, None)
+        if event.node in (state.key, state.known):
+            state.known = ""
         if event.node == state.key:
             state.begin_anew()
+            state.leaving = None
         elif event.node == state.coordinator:
             state.forget()
         if state.reader is not None and state.reader.node == event.node:
@@ -188,21 +240,61 @@ class HeardMembersStay(KeyedInvariant[Heard]):
 
     # ---- the member -------------------------------------------------------------------------------------------
 
+    def _phase(self, state: Heard, event: Stamped, body: CtlPhase) -> Emissions:
+        """A run that is completed waits for the end of all clients' work, and with it for that of their calls."""
+        if body.phase == "draining":
+            state.draining = True
+        completed = body.phase == "finished" and not body.detail
+        return self._left_out(state, event) if completed and state.leaving and state.leaving.at_end else NOTHING
+
+    def _left_out(self, state: Heard, event: Stamped) -> Emissions:
+        leaving, state.leaving = state.leaving, None
+        if leaving is None or state.skewed:
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{state.key} was closed, and sent no LeaveGroup for its member {leaving.member} of group {state.group}, "
+            "although it knew its coordinator"
+        )
+        return self.violated(state.key, sentence, leaving.by, event)
+
+    def _called(self, state: Heard, event: Stamped, body: Rpc) -> None:
+        """A call to a coordinator ended: what it says of whether the member knows its coordinator."""
+        if body.api == Api.LeaveGroup.name:
+            state.tested += state.leaving is not None
+            state.leaving = None
+            state.begin_anew()
+        elif body.api == Api.JoinGroup.name:
+            state.generation = -1
+        if body.outcome != "answered" or body.errors:
+            state.known, state.bad_us = "", event.wall
+        elif body.api == Api.Heartbeat.name and _sent_us(event, body) > state.bad_us:
+            state.known, state.known_us = body.dst, event.wall
+
+    def _goes(self, state: Heard, event: Stamped, body: ConsOwn) -> Emissions:
+        """The application closes its consumer, or makes a new one after that."""
+        if body.reason == "join":
+            return self._left_out(state, event)
+        knows = state.known and event.wall - state.known_us < state.near_us and not state.skewed
+        if body.reason == "leave" and state.leaves and knows and body.member and body.generation >= 0:
+            state.leaving = Leaving(body.member, state.draining, witness(event))
+        return NOTHING
+
     def step(self, state: Heard, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is ConsOwn:
+            found = self._goes(state, event, body)
             if body.reason == "assign":
                 state.member, state.generation = body.member, body.generation
             elif body.reason != "revoke":
                 state.member, state.reader, state.generation = "", None, -1
             if body.reason == "leave":
                 state.forget()
+            return found
+        if body.connection != COORDINATOR:
             return NOTHING
-        if body.connection == COORDINATOR and body.api == Api.LeaveGroup.name:
-            state.begin_anew()
-        if body.connection == COORDINATOR and body.api == Api.JoinGroup.name:
-            state.generation = -1
-        if body.connection != COORDINATOR or body.outcome != "answered" or body.api not in OF_MEMBERS:
+        self._called(state, event, body)
+        if body.outcome != "answered" or body.api not in OF_MEMBERS:
             return NOTHING
         found = [*self._answered(state, event, body), *self._of_former(state, event, body)]
         self._note(state, event, body)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ClockSet, GrpGen, GrpOut, Rpc
+from actors.trace.events import ClockSet, ConsOwn, CtlPhase, GrpGen, GrpOut, Rpc
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
@@ -242,3 +242,91 @@ def test_the_generation_of_another_broker_or_group() -> None:
     assert trace.wrong == 0
     trace.call("Heartbeat", after_ms=50, broker=2)
     assert trace.wrong == 1
+
+
+def comes_back(trace: Heartbeats) -> str:
+    """The application makes a new consumer."""
+    return trace.emit(ONE, ConsOwn(GROUP, "", -1, [], [], [], [], "join"))
+
+
+@pytest.mark.parametrize("then", ["join", "finished"])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_member_that_is_closed_leaves(leaves: bool, then: str) -> None:
+    """Shows that a member which is closed sends a LeaveGroup, whatever comes of that, before its application makes
+    another one, or all clients have come to their ends."""
+    trace = Heartbeats()
+    trace.call("Heartbeat")
+    if then == "finished":
+        trace.emit("driver", CtlPhase("draining"))
+    closed = trace.owns(ONE, "", reason="leave")
+    if leaves:
+        trace.call("LeaveGroup", outcome="timeout")
+    last = comes_back(trace) if then == "join" else trace.emit("driver", CtlPhase("finished"))
+    result = trace.result("O10")
+    assert (result.violated, result.tested) == (not leaves, 1)
+    if not leaves:
+        (finding,) = result.violations
+        assert finding.events == [closed, last]
+        assert finding.sentence == (
+            "consumer-1 was closed, and sent no LeaveGroup for its member m1 of group g, although it knew its "
+            "coordinator"
+        )
+
+
+@pytest.mark.parametrize(
+    ("why", "violated"),
+    [
+        ("", 1),
+        ("static", 0),
+        ("stays", 0),
+        ("unheard", 0),
+        ("silent", 0),
+        ("refused", 0),
+        ("failed", 0),
+        ("sent-before", 0),
+        ("heard-again", 1),
+        ("coordinator-died", 0),
+        ("other-died", 1),
+        ("none", 0),
+        ("died", 0),
+        ("clock", 0),
+    ],
+)
+def test_who_need_not_leave(why: str, violated: int) -> None:
+    """Shows that a static member does not leave, nor one that is no member, dies, or may have lost its coordinator: its
+    last heartbeat was not answered, or long ago, or a call has failed since that heartbeat was sent."""
+    config: dict[str, Any] = {"static": {"group.instance.id": "one"}}.get(why, {})
+    trace = Heartbeats(**({"internal.leave.group.on.close": False} if why == "stays" else config))
+    if why != "unheard":
+        trace.call("Heartbeat")
+    if why == "refused":
+        trace.call("Heartbeat", KafkaError.REBALANCE_IN_PROGRESS)
+    elif why in ("failed", "sent-before", "heard-again"):
+        trace.call("OffsetCommit", outcome="timeout")
+        if why != "failed":
+            trace.call("Heartbeat", after_ms=3 if why == "sent-before" else 50)
+    elif why.endswith("-died"):
+        trace.down("broker-1" if why == "coordinator-died" else "broker-2")
+    trace.wall += 995_000 if why == "silent" else 900_000
+    trace.owns(ONE, "", -1 if why == "none" else 1, "leave")
+    if why == "died":
+        trace.up(ONE, "group-consumer")
+    elif why == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    comes_back(trace)
+    assert trace.wrong == violated
+
+
+@pytest.mark.parametrize("how", ["before", "given-up"])
+def test_the_end_of_a_run_that_says_nothing_of_a_member(how: str) -> None:
+    """Shows that the end of a run does not tell that a member had left by then which was closed before all clients were
+    told to come to their ends, nor if they were not waited for."""
+    trace = Heartbeats()
+    trace.call("Heartbeat")
+    if how == "before":
+        trace.owns(ONE, "", reason="leave")
+    trace.emit("driver", CtlPhase("draining"))
+    if how == "given-up":
+        trace.owns(ONE, "", reason="leave")
+    trace.emit("driver", CtlPhase("finished", "did not drain: draining: consumer-1" if how == "given-up" else ""))
+    assert trace.wrong == 0
