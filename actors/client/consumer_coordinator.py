@@ -209,7 +209,8 @@ class ConsumerCoordinator(msgspec.Struct):
                 if not self.cooperative:
                     for position in owner.positions.values():
                         position.revoking = True
-                self.preparing = self.commit(step, owner, "auto", self.prepare_end_ms)
+                if "revokes-without-commit" not in step.defects:
+                    self.preparing = self.commit(step, owner, "auto", self.prepare_end_ms)
         if self.preparing and step.now_ms < self.prepare_end_ms:
             return False
         self.preparing, self.prepare_end_ms = "", -1

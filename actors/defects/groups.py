@@ -271,6 +271,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "revokes-without-commit",
+        _MEMBER,
+        "O11",
+        "A member that commits by itself joins a rebalance without a commit.",
+        nemesis="groups",
+    ),
+    Defect(
         "commits-ahead",
         _MEMBER,
         "O3",

@@ -553,13 +553,18 @@ PROOFS: dict[str, Proof] = {
         "static-cut", r"answered the heartbeat of consumer-1, which was in generation (\d+), without an error, although"
     ),
     "closes-without-leaving": Proof(
-        "group-stalls", r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it"
+        "group-stalls",
+        r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it",
+    ),
+    "revokes-without-commit": Proof(
+        "group", r"as member \S+ of group g, revoked orders-\d.* without a commit after the last records", (3,)
     ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),
     "empty-generation-unwritten": Proof(
-        "group-stalls", r"formed generation \d+ of group g, which has no members, and did not write that to __"
+        "group-stalls",
+        r"formed generation \d+ of group g, which has no members, and did not write that to __",
     ),
     "loaded-members-unwatched": Proof(
         "group-waits", r"group g has been Stable at \S+ in generation \d+ for .* s, although its member \S+ is", (3,)

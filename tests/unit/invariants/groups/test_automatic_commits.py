@@ -1,0 +1,131 @@
+"""O11: that members commit before they revoke."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.node.errors import KafkaError
+from actors.trace.events import CommitInvoke, ConsPos, ErrorSeen, MetaView, Polled, PollReturn, Rpc
+from tests.unit.invariants.groups.stage import GROUP, ONE, TWO, GroupTrace, entry
+from tests.unit.invariants.trace_builder import TP
+
+OTHER = "orders-1"
+
+
+class Revoking(GroupTrace):
+    """consumer-1 owns two partitions, and has committed by itself."""
+
+    def __init__(self, how: Any = "auto") -> None:
+        super().__init__()
+        self.up(ONE, "group-consumer")
+        self.at = 0
+        self.owns(ONE, f"{TP} {OTHER}")
+        self.asks(TP, OTHER, how=how)
+
+    def asks(self, *tps: str, how: Any = "auto") -> str:
+        """The member commits these partitions."""
+        self.ops += 1
+        return self.emit(
+            ONE, CommitInvoke(f"commit-{self.ops}", GROUP, "m1", 1, {tp: entry(self.at) for tp in tps}, how)
+        )
+
+    def given(self, times: int = 2, tp: str = TP, outcome: Any = "ok", records: bool = True) -> str:
+        """The application polls, and is given a record each time."""
+        for _ in range(times):
+            self.at += 1
+            told = [Polled(self.at, 0, f"r{self.at}")] if records else []
+            self.ops += 1
+            last = self.emit(ONE, PollReturn(f"poll-{self.ops}", outcome, 0, tp, self.at, 0, records=told))
+        return last
+
+    def revokes(self, node: str = ONE) -> str:
+        """A member gives up all that it owns, to join again."""
+        return self.owns(node, "", reason="revoke")
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_member_commits_before_it_revokes(commits: bool) -> None:
+    """Shows that a member which commits by itself, and revokes a partition without a commit of what its application was
+    given, violates O11."""
+    trace = Revoking()
+    given = trace.given()
+    if commits:
+        trace.asks(TP, OTHER)
+    revoked = trace.revokes()
+    result = trace.result("O11")
+    assert (result.violated, result.tested) == (not commits, 1)
+    if not commits:
+        (finding,) = result.violations
+        assert finding.events == [given, revoked]
+        assert finding.sentence == (
+            f"consumer-1, as member m1 of group g, revoked {TP} without a commit after the last records that its "
+            "application was given"
+        )
+
+
+def test_each_partition_is_committed() -> None:
+    """Shows that a commit of another partition is none of this one, and that records which come after it need another
+    commit."""
+    trace = Revoking()
+    trace.given()
+    trace.given(tp=OTHER)
+    trace.asks(OTHER)
+    trace.given(tp=OTHER)
+    trace.revokes()
+    (finding,) = trace.result("O11").violations
+    assert f"revoked {TP}, {OTHER} without" in finding.sentence
+
+
+@pytest.mark.parametrize(
+    "why", ["by-hand", "another", "lost", "leave", "assign", "nothing", "once", "restarted", "before"]
+)
+def test_who_need_not_commit(why: str) -> None:
+    """Shows that nothing is said of members that do not commit by themselves, that lose what they own, are closed, or
+    keep it while they join; and of partitions whose records were given to a former process, or to a former owner."""
+    trace = Revoking("sync" if why == "by-hand" else "auto")
+    trace.given(1 if why == "once" else 2, records=why != "nothing")
+    if why == "another":
+        trace.owns(TWO, TP)
+        trace.revokes(TWO)
+    elif why in ("lost", "leave"):
+        trace.owns(ONE, "", reason=why)
+    elif why == "assign":
+        trace.owns(ONE, OTHER, reason=why)
+    else:
+        if why == "restarted":
+            trace.down(ONE)
+            trace.up(ONE, "group-consumer")
+        elif why == "before":
+            trace.owns(ONE, OTHER)
+            trace.owns(ONE, f"{TP} {OTHER}")
+        trace.revokes()
+    assert trace.result("O11").violated == 0
+
+
+@pytest.mark.parametrize("then", [1, 2])
+@pytest.mark.parametrize("why", ["view", "metadata", "other-call", "error", "error-elsewhere", "moved", "failed"])
+def test_a_position_that_may_not_be_valid(why: str, then: int) -> None:
+    """Shows that a position need not be committed after the client has heard of leaders or of an error of it, or the
+    position was moved, before the application was given records twice again."""
+    trace = Revoking()
+    trace.given()
+    if why == "view":
+        trace.emit(ONE, MetaView("broker-1", {TP: 1}, [TP]))
+    elif why in ("metadata", "other-call"):
+        api = "Metadata" if why == "metadata" else "Heartbeat"
+        trace.emit(ONE, Rpc(api, 9, "broker-1", "data", 1, "answered", []))
+    elif why.startswith("error"):
+        tp = TP if why == "error" else OTHER
+        trace.emit(ONE, ErrorSeen(tp, "Fetch", 12, KafkaError.OFFSET_OUT_OF_RANGE, "broker-1"))
+    elif why == "moved":
+        trace.emit(ONE, ConsPos(TP, 2, 1, 0, "truncation"))
+    else:
+        trace.given(1, outcome="fail", records=False)
+    if then == 2:
+        trace.given()
+    else:
+        trace.given(1)
+    trace.revokes()
+    assert trace.result("O11").violated == (then == 2 or why in ("other-call", "error-elsewhere"))
