@@ -123,7 +123,8 @@ class ConsumerCoordinator(msgspec.Struct):
             if self.auto_commit_due and self._stable() is not None:
                 self.auto_commit_due = False
                 self.commit(step, owner, "auto")
-                step.set_timer(AUTO_COMMIT, self.auto_commit_ms)
+                if "commits-by-itself-once" not in step.defects:
+                    step.set_timer(AUTO_COMMIT, self.auto_commit_ms)
         elif not membership.pausing:
             self.lookup.poll(step, owner.net, owner.metadata)
         self._look_up(step, owner)

@@ -271,6 +271,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commits-by-itself-once",
+        _MEMBER,
+        "O11",
+        "A member that commits by itself does so once in each generation.",
+        nemesis="groups",
+    ),
+    Defect(
         "revokes-without-commit",
         _MEMBER,
         "O11",

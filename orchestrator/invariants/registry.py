@@ -22,7 +22,7 @@ from orchestrator.invariants.clients.transactions import (
 )
 from orchestrator.invariants.folds.fold import Fold, Invariant
 from orchestrator.invariants.folds.routes import METADATA_LOG, PARTITION
-from orchestrator.invariants.groups.automatic_commits import RevokedIsCommitted
+from orchestrator.invariants.groups.automatic_commits import AutomaticCommitsAreMade
 from orchestrator.invariants.groups.commits import AcknowledgedCommitsAreFetched, CommitsGoForwardInMetadataTime
 from orchestrator.invariants.groups.coordinators import MemoryEqualsTheLog
 from orchestrator.invariants.groups.heartbeats import HeardMembersStay
@@ -316,7 +316,7 @@ def _keyed() -> list[AnyFold]:
         GenerationsMoveForward(),
         CoordinatorsWaitAsAsked(),
         HeardMembersStay(),
-        RevokedIsCommitted(),
+        AutomaticCommitsAreMade(),
         GroupsGetTogether(),
         AllOrNothing(),
         StatesFollowTheRule(),

@@ -556,6 +556,11 @@ PROOFS: dict[str, Proof] = {
         "group-stalls",
         r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it",
     ),
+    "commits-by-itself-once": Proof(
+        "group",
+        r"consumer-\d has committed nothing by itself for \d,\d+ ms, .* its auto.commit.interval.ms is 300",
+        (3,),
+    ),
     "revokes-without-commit": Proof(
         "group", r"as member \S+ of group g, revoked orders-\d.* without a commit after the last records", (3,)
     ),

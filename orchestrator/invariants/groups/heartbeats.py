@@ -24,9 +24,8 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.groups.contact import COORDINATOR, Contact, contact, sent_us
 
-COORDINATOR = "coordinator"
-"""Connection of a member to the coordinator of its group."""
 LIMITS = ("session.timeout.ms", "max.poll.interval.ms")
 """After which a coordinator removes a member: of which it hears nothing, or which does not join a rebalance."""
 INTERVAL, INSTANCE, LEAVES = "heartbeat.interval.ms", "group.instance.id", "internal.leave.group.on.close"
@@ -67,10 +66,8 @@ class Heard(State):
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
     it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. leaves: it
-    leaves when it is closed; near_us: after a heartbeat of its own it knows its coordinator for so long. known: that
-    coordinator, "" it may have lost it; known_us: when the last heartbeat was answered; bad_us: when a call to a
-    coordinator failed, or was refused. leaving: it has yet to ask to leave. draining: the run ends. skewed: a clock was
-    set."""
+    leaves when it is closed; contact: whether it knows its coordinator. leaving: it has yet to ask to leave. draining:
+    the run ends. skewed: a clock was set."""
 
     epsilon_us: int = 0
     group: str = ""
@@ -87,10 +84,7 @@ class Heard(State):
     generation: int = -1
     formed: dict[str, Formed] = {}
     leaves: bool = False
-    near_us: int = 0
-    known: str = ""
-    known_us: int = -1
-    bad_us: int = -1
+    contact: Contact = msgspec.field(default_factory=Contact)
     leaving: Leaving | None = None
     draining: bool = False
     skewed: bool = False
@@ -159,7 +153,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     def initial(self, key: str, profile: Profile) -> Heard:
         session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
         group = next((name for name, each in profile.groups.items() if key in each.get("members", ())), "")
-        interval_us = 1000 * int(profile.setting(INTERVAL, key, CONFIG[INTERVAL].default))
+        interval_ms = int(profile.setting(INTERVAL, key, CONFIG[INTERVAL].default))
         leaves = profile.setting(LEAVES, key, CONFIG[LEAVES].default) and not profile.setting(INSTANCE, key, "")
         return Heard(
             key,
@@ -168,7 +162,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             session_us=session_us,
             stays_us=min(session_us, poll_us),
             leaves=bool(leaves),
-            near_us=min(2 * interval_us, session_us - EARLY_US),
+            contact=contact(interval_ms, session_us // 1000),
         )
 
     # ---- coordinators -----------------------------------------------------------------------------------------
@@ -196,9 +190,9 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         """A process starts or ends, or a broker knows other groups than before."""
         state.loaded_us[event.node] = event.wall
         state.formed.pop(event.node, None)
-        if event.node in (state.key, state.known):
-            state.known = ""
+        state.contact.lose(event.node)
         if event.node == state.key:
+            state.contact.broker = ""
             state.begin_anew()
             state.leaving = None
         elif event.node == state.coordinator:
@@ -266,16 +260,13 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             state.begin_anew()
         elif body.api == Api.JoinGroup.name:
             state.generation = -1
-        if body.outcome != "answered" or body.errors:
-            state.known, state.bad_us = "", event.wall
-        elif body.api == Api.Heartbeat.name and _sent_us(event, body) > state.bad_us:
-            state.known, state.known_us = body.dst, event.wall
+        state.contact.called(event, body)
 
     def _goes(self, state: Heard, event: Stamped, body: ConsOwn) -> Emissions:
         """The application closes its consumer, or makes a new one after that."""
         if body.reason == "join":
             return self._left_out(state, event)
-        knows = state.known and event.wall - state.known_us < state.near_us and not state.skewed
+        knows = state.contact.is_near(event.wall) and not state.skewed
         if body.reason == "leave" and state.leaves and knows and body.member and body.generation >= 0:
             state.leaving = Leaving(body.member, state.draining, witness(event))
         return NOTHING
@@ -318,7 +309,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
 
     def _answered_by_reader(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
         reader = state.reader
-        if reader is None or body.dst != reader.node or _sent_us(event, body) <= reader.us:
+        if reader is None or body.dst != reader.node or sent_us(event, body) <= reader.us:
             return NOTHING
         state.tested += 1
         since_us = event.wall - reader.us
@@ -335,7 +326,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         formed = state.formed.get(body.dst)
         if state.skewed or body.api != Api.Heartbeat.name or formed is None:
             return NOTHING
-        if not 0 <= state.generation < formed.generation or _sent_us(event, body) <= formed.us:
+        if not 0 <= state.generation < formed.generation or sent_us(event, body) <= formed.us:
             return NOTHING
         state.tested += 1
         if body.errors:
@@ -357,13 +348,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         elif body.api == Api.SyncGroup.name:
             state.synced = True
         elif body.api == Api.Heartbeat.name and state.synced:
-            sent_us = _sent_us(event, body)
-            if sent_us > state.loaded_us.get(body.dst, -1):
-                state.coordinator, state.heard_us, state.by = body.dst, sent_us, witness(event)
+            sent = sent_us(event, body)
+            if sent > state.loaded_us.get(body.dst, -1):
+                state.coordinator, state.heard_us, state.by = body.dst, sent, witness(event)
                 if state.member:
-                    state.kept = Sign(body.dst, state.member, sent_us, witness(event))
-
-
-def _sent_us(event: Stamped, body: Rpc) -> int:
-    """When a request was sent at the earliest."""
-    return event.wall - 1000 * body.took_ms - EARLY_US
+                    state.kept = Sign(body.dst, state.member, sent, witness(event))

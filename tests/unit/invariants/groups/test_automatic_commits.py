@@ -1,4 +1,4 @@
-"""O11: that members commit before they revoke."""
+"""O11: that members commit in time, and before they revoke."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import CommitInvoke, ConsPos, ErrorSeen, MetaView, Polled, PollReturn, Rpc
+from actors.trace.events import (
+    ClockSet,
+    CommitInvoke,
+    CommitReturn,
+    ConsPos,
+    ErrorSeen,
+    MetaView,
+    Polled,
+    PollReturn,
+    Rpc,
+)
 from tests.unit.invariants.groups.stage import GROUP, ONE, TWO, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP
 
@@ -17,8 +27,8 @@ OTHER = "orders-1"
 class Revoking(GroupTrace):
     """consumer-1 owns two partitions, and has committed by itself."""
 
-    def __init__(self, how: Any = "auto") -> None:
-        super().__init__()
+    def __init__(self, how: Any = "auto", **profile: Any) -> None:
+        super().__init__(**profile)
         self.up(ONE, "group-consumer")
         self.at = 0
         self.owns(ONE, f"{TP} {OTHER}")
@@ -129,3 +139,105 @@ def test_a_position_that_may_not_be_valid(why: str, then: int) -> None:
         trace.given(1)
     trace.revokes()
     assert trace.result("O11").violated == (then == 2 or why in ("other-call", "error-elsewhere"))
+
+
+class Reading(Revoking):
+    """consumer-1 has committed by itself, once, and reads on. It commits each two seconds, and sends a heartbeat each
+    second."""
+
+    def __init__(self, how: Any = "auto", ended: bool = True) -> None:
+        config = {"auto.commit.interval.ms": 2000, "heartbeat.interval.ms": 1000, "session.timeout.ms": 10_000}
+        super().__init__(how, nodes={ONE: {"config": config}})
+        self.since_us = self.wall
+        if ended:
+            told = (GROUP, "m1", 1, {TP: entry(self.at)}, "auto", {TP: 0})
+            self.emit(ONE, CommitReturn(f"commit-{self.ops}", "ok", 0, *told))
+        self.given()
+        self.calls()
+
+    def calls(self, *errors: int, api: str = "Heartbeat", outcome: Any = "answered") -> str:
+        """A call to the coordinator ends, which took no time."""
+        return self.emit(ONE, Rpc(api, 4, "broker-1", "coordinator", 1, outcome, list(errors)))
+
+    def after(self, ms: int) -> None:
+        """The next event comes so long after the commit."""
+        self.wall = self.since_us + 1000 * ms - self.apart
+
+
+@pytest.mark.parametrize("commits", [False, True])
+def test_a_member_commits_each_interval(commits: bool) -> None:
+    """Shows that a member which has not committed a second after its interval, though its application is given records,
+    violates O11 as soon as a heartbeat tells that it knew its coordinator."""
+    trace = Reading()
+    trace.after(2500)
+    trace.calls()
+    trace.after(3001)
+    given = trace.given(1)
+    if commits:
+        trace.asks(TP)
+    trace.after(4007)
+    told = trace.calls()
+    result = trace.result("O11")
+    assert (result.violated, result.tested) == (not commits, 1)
+    if not commits:
+        (finding,) = result.violations
+        assert finding.events == [given, told]
+        assert finding.sentence == (
+            "consumer-1 has committed nothing by itself for 4,007 ms, though its application was given records, and it "
+            "knew its coordinator; its auto.commit.interval.ms is 2,000 ms"
+        )
+
+
+@pytest.mark.parametrize("why", ["by-hand", "open", "unheard", "early", "once", "coordinator-died", "clock"])
+def test_whose_commit_is_not_due(why: str) -> None:
+    """Shows that a member need not have committed by itself if it does not do so, or waits for the end of a commit, or
+    may have lost its coordinator, or has no position that it could commit."""
+    trace = Reading("sync" if why == "by-hand" else "auto", ended=why != "open")
+    trace.after(2500)
+    if why != "unheard":
+        trace.calls()
+    if why == "once":
+        trace.emit(ONE, MetaView("broker-1", {TP: 1}, [TP]))
+    elif why == "coordinator-died":
+        trace.down("broker-1")
+    elif why == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.after(2999 if why == "early" else 3001)
+    trace.given(1)
+    trace.after(4007)
+    trace.calls()
+    assert trace.result("O11").violated == 0
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["", "soon", "late", "refused", "failed", "joins", "revoked", "assigned", "view", "moved", "error", "restarted"],
+)
+def test_what_comes_between_a_commit_that_is_due_and_a_heartbeat(why: str) -> None:
+    """Shows that a heartbeat says nothing of a commit if it was sent at once, or after so long that the member may have
+    lost its coordinator meanwhile; nor after a call that failed or was refused, after the member has joined, begun anew
+    or got another assignment, and where its position may not be valid any more."""
+    trace = Reading()
+    trace.after(2500)
+    trace.calls()
+    trace.after(3001)
+    trace.given(1)
+    if why in ("refused", "failed"):
+        errors = [KafkaError.REBALANCE_IN_PROGRESS] if why == "refused" else []
+        trace.calls(*errors, api="OffsetFetch", outcome="timeout" if why == "failed" else "answered")
+    elif why == "joins":
+        trace.calls(api="JoinGroup")
+    elif why in ("revoked", "assigned"):
+        trace.owns(ONE, TP, reason="lost" if why == "revoked" else "assign")
+    elif why == "view":
+        trace.emit(ONE, MetaView("broker-1", {TP: 1}, [TP]))
+    elif why == "moved":
+        trace.emit(ONE, ConsPos(TP, 2, 1, 0, "truncation"))
+    elif why == "error":
+        trace.emit(ONE, ErrorSeen(TP, "Fetch", 12, KafkaError.OFFSET_OUT_OF_RANGE, "broker-1"))
+    elif why == "restarted":
+        trace.down(ONE)
+        trace.up(ONE, "group-consumer")
+    trace.after({"soon": 4005, "late": 4600}.get(why, 4100))
+    trace.calls()
+    assert trace.result("O11").violated == (not why)
