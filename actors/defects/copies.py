@@ -65,6 +65,20 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "copy-end-untold",
+        WHERE,
+        "R12",
+        "A leader tells again that a copy begins, where it is to tell that it is finished.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "deletion-end-untold",
+        WHERE,
+        "R12",
+        "A leader publishes no metadata record when a copy is deleted.",
+        nemesis="tiers",
+    ),
+    Defect(
         "local-retention-uncopied",
         "actors.log",
         "R10",

@@ -256,6 +256,12 @@ PROOFS: dict[str, Proof] = {
         r"that orders-0 has no such record, but its high watermark was 0, below the start of its leader epoch",
     ),
     "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
+    "copy-end-untold": Proof(
+        "tiers", r"reported its copy of \w+-0 as finished, but it has consumed no metadata record that says so"
+    ),
+    "deletion-end-untold": Proof(
+        "tiers", r"reported a copy of \w+-0 as deleted, but it has consumed no metadata record that says so"
+    ),
     "deletes-metadata-alone": Proof("tiers", r"reported a copy of \w+-0 as deleted, but the store still has"),
     "expired-copies-kept": Proof("tiers", r"did not move the log start of bills-0 to \d+, past a copy, within"),
     "copies-go-by-local-limit": Proof(

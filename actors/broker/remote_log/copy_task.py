@@ -153,8 +153,10 @@ class CopyTask(msgspec.Struct):
                 self.at = "cleaning"
                 return
             del self.objects[0]
-        self.at = "publish-finished"
-        self.publication = manager.update(turn, partition, current, SegmentState.COPY_SEGMENT_FINISHED)
+        self.at, state = "publish-finished", SegmentState.COPY_SEGMENT_FINISHED
+        if "copy-end-untold" in turn.step.defects:
+            state = SegmentState.COPY_SEGMENT_STARTED
+        self.publication = manager.update(turn, partition, current, state)
 
     def _clean(self, turn: Turn, partition: Partition, manager: RemoteLogMetadataManager, purpose: str) -> None:
         """What was copied of a segment goes away again, as far as possible."""

@@ -30,11 +30,12 @@ class SegmentDeletion(msgspec.Struct):
         self, turn: Turn, partition: Partition, store: StoreCall, manager: RemoteLogMetadataManager, purpose: str
     ) -> bool | None:
         """Go on as far as possible; True: it is deleted, False: something failed, None: it is under way."""
+        last: Step = "list" if "deletion-end-untold" in turn.step.defects else "publish-finished"
         while True:
             done = self._carry_on(turn, partition, store, manager, purpose)
             if done is None:
                 return None
-            if not done or self.at == "publish-finished":
+            if not done or self.at == last:
                 phase: TierPhase = "deleted" if done else "delete-failed"
                 record_segment(turn, partition, self.metadata, phase)
                 return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from actors.broker.coordinator_common.partitions import UNTIERED_TOPICS
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC, UNTIERED_TOPICS
 from actors.node.spec import METADATA_PARTITION, node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     AdminInvoke,
@@ -21,6 +21,7 @@ from actors.trace.events import (
     GrpLoad,
     IsrPropose,
     LogAppend,
+    LogStart,
     MetaImage,
     MetaView,
     NodeDown,
@@ -312,7 +313,13 @@ def _segment_keys(event: Stamped) -> Sequence[str]:
     return (body.segment,)
 
 
-SEGMENT = Route("segment", _segment_keys, about="copy of a segment")
+def _concerns_all_copies(news: Stamped) -> bool:
+    """Of where logs begin, copies are concerned with the topic that has their metadata alone."""
+    body = news.body
+    return type(body) is not LogStart or split_topic_partition(body.tp)[0] == REMOTE_LOG_METADATA_TOPIC
+
+
+SEGMENT = Route("segment", _segment_keys, about="copy of a segment", hears=_concerns_all_copies)
 """By copy of a segment, of which each has an id of its own."""
 
 NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)

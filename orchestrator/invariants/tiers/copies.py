@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
@@ -11,6 +14,7 @@ from actors.trace.events import (
     LogHw,
     LogLocalStart,
     LogStart,
+    NodeDown,
     NodeUp,
     PartAssume,
     PartChange,
@@ -19,7 +23,7 @@ from actors.trace.events import (
     StoreObject,
     TierSegment,
 )
-from actors.trace.tier_events import FINISHED
+from actors.trace.tier_events import DELETED, FINISHED
 from chaos.faults.kinds import kinds_of
 from chaos.faults.store import StaleListing
 from orchestrator.invariants.folds.fold import (
@@ -34,7 +38,15 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.routes import PARTITION, SEGMENT
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.mirrors.log_mirror import ANEW
-from orchestrator.invariants.tiers.known_copies import KEPT, KnownCopies, copy_of, may_lose_metadata, of_process
+from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
+from orchestrator.invariants.tiers.known_copies import (
+    KEPT,
+    KnownCopies,
+    Life,
+    copy_of,
+    may_lose_metadata,
+    of_process,
+)
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
@@ -42,6 +54,8 @@ GONE = "gone"
 """Name of the obligation that an abandoned copy is deleted."""
 NEVER_US = 1 << 62
 STALE = kinds_of(StaleListing)
+SHORTENED = frozenset({"retention-ms", "retention-bytes", "delete-records"})
+"""Reasons of a log's start for which records go that somebody may not have read."""
 
 
 class Knowledge(KnownCopies):
@@ -176,13 +190,21 @@ class CopiesMakeOneLog(KeyedInvariant[Copied]):
         return NOTHING
 
 
+class Consumed(Life):
+    """The states of one copy that one process has consumed, whether they followed from the one before or not."""
+
+    states: list[str] = []
+
+
 class OneCopy(WindowState):
     """One copy of a segment, of partition tp. copier: the broker that copies it, as leader of leader_epoch. orphaned:
     the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
     has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
     brokers that began to delete it, with what they found of it in the store and is there since. untold: all objects
     were in the store when the copier failed to report that. stale_us: until then the store's lists of objects may be
-    out of date. shortened: the metadata topic may have lost records."""
+    out of date. shortened: the metadata topic may have lost records. consumed: by broker; losses: of the metadata
+    topic. unread: a broker may be past records of that topic that it has not consumed: lower offsets are given again
+    after such a loss, and retention takes what is slowly read."""
 
     tp: str = ""
     copier: str = ""
@@ -195,6 +217,9 @@ class OneCopy(WindowState):
     shortened: bool = False
     untold: bool = False
     stale_us: int = -1
+    consumed: dict[str, Consumed] = {}
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
+    unread: bool = False
 
 
 class HalfCopiesGoAway(WindowInvariant[OneCopy]):
@@ -204,12 +229,16 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     Example: the store fails while broker-1 copies a segment. The log data stay in the store, and no other object of the
     copy ever follows. Or the metadata report a copy as finished although its index was never stored, or as deleted
     although its log data are still in the store. Or broker-1 gives up a copy and does not try to delete its objects.
+    Or it takes a copy for finished, or for deleted, and the metadata do not say so: no other broker learns of that.
     The obligation begins with the first object in the store. It ends when the copy is reported as finished, or when the
     last of its objects is deleted.
     """
 
     id = "R12"
-    title = "A copy is complete when it is reported as finished, and an abandoned copy is deleted"
+    title = (
+        "A copy is complete when it is reported as finished, its metadata say what is reported, and an abandoned copy "
+        "is deleted"
+    )
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
         "a copy is reported as finished or deleted, or is given up; or the last object of an abandoned copy is "
@@ -232,7 +261,9 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "left came into the store after the deletion had begun. Kafka's leaders spare only copies that they make "
         "themselves.",
         "metadata-lost": "An unclean election shortened the metadata topic. The broker has consumed former records at "
-        "the offsets of the new ones, so it does not wait for these (TopicBasedRemoteLogMetadataManager).",
+        "the offsets of the new ones, so it does not wait for these (TopicBasedRemoteLogMetadataManager). What is "
+        "reported without metadata is excused, too, if disks lost more of that topic than its replicas allow, or if "
+        "retention deleted some of it: a broker that had not read that goes on where the topic begins.",
         "outdated-list": "When the copy was deleted, the store's list of its objects was out of date, and the store "
         "deletes the objects in its list.",
     }
@@ -241,10 +272,11 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeUp, PartAssume, PartChange, PartRemove)
+        return (*super().news, NodeUp, NodeDown, PartAssume, PartChange, PartRemove, LogStart)
 
     def initial(self, key: str, profile: Profile) -> OneCopy:
-        return OneCopy(key, beta_us=beta(profile, self.id))
+        losses = PartitionLosses(profile, (f"{REMOTE_LOG_METADATA_TOPIC}-",))
+        return OneCopy(key, beta_us=beta(profile, self.id), losses=losses)
 
     def hear(self, state: OneCopy, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -255,8 +287,12 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         if kind is PartRemove:
             state.orphaned |= body.tp == state.tp
             return NOTHING
-        if kind is PartChange:
-            state.shortened |= may_lose_metadata(body)
+        if kind is PartChange or kind is NodeDown:
+            state.shortened |= kind is PartChange and may_lose_metadata(body)
+            state.unread |= bool(state.losses.take(event))
+            return NOTHING
+        if kind is LogStart:
+            state.unread |= body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-") and body.reason in SHORTENED
             return NOTHING
         if kind is PartAssume:
             left = body.role != "leader" or body.leader_epoch != state.leader_epoch
@@ -300,15 +336,11 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         elif body.phase == "known":
             state.told = True
             state.finished = body.state == FINISHED
+            of_process(state.consumed, Consumed, event).states.append(body.state)
+        elif body.phase == "refused":
+            of_process(state.consumed, Consumed, event).states.append(body.state)
         elif body.phase == "copied":
-            state.finished = True
-            self.void(state, GONE)
-            state.tested += 1
-            if missing := sorted(NEEDED.difference(state.objects)):
-                sentence = f"{event.node} reported its copy of {body.tp} as finished without {', '.join(missing)}"
-                if any(each != event.node for each in state.deleting):
-                    return self.excused("deleted-by-another", state.key, sentence, event)
-                return self.violated(state.key, sentence, event)
+            return self._finished(state, event, body)
         elif body.phase == "deleting":
             state.deleting[event.node] = list(state.objects)
         elif body.phase == "copy-failed":
@@ -317,8 +349,36 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             return self._deleted(state, event, body)
         return NOTHING
 
+    def _finished(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
+        state.finished = True
+        self.void(state, GONE)
+        state.tested += 1
+        told = self._untold(state, event, f"its copy of {body.tp} as finished", FINISHED, DELETED)
+        if missing := sorted(NEEDED.difference(state.objects)):
+            sentence = f"{event.node} reported its copy of {body.tp} as finished without {', '.join(missing)}"
+            if any(each != event.node for each in state.deleting):
+                return [*told, *self.excused("deleted-by-another", state.key, sentence, event)]
+            return [*told, *self.violated(state.key, sentence, event)]
+        return told
+
+    def _untold(self, state: OneCopy, event: Stamped, what: str, *states: str) -> Emissions:
+        """Whether who reports something has consumed no metadata that say so: one of these states. Of what is deleted
+        already no later state is known."""
+        if not set(states).isdisjoint(of_process(state.consumed, Consumed, event).states):
+            return NOTHING
+        sentence = f"{event.node} reported {what}, but it has consumed no metadata record that says so"
+        if state.unread:
+            return self.excused("metadata-lost", state.key, sentence, event)
+        return self.violated(state.key, sentence, event)
+
     def _deleted(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
         state.tested += 1
+        return [
+            *self._untold(state, event, f"a copy of {body.tp} as deleted", DELETED),
+            *self._left(state, event, body),
+        ]
+
+    def _left(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
         if not state.objects:
             return NOTHING
         left = ", ".join(state.objects)

@@ -12,6 +12,7 @@ from actors.trace.events import (
     CtlFault,
     LogLocalStart,
     LogStart,
+    NodeDown,
     PartAssume,
     PartChange,
     PartRemove,
@@ -19,7 +20,7 @@ from actors.trace.events import (
     TierPhase,
     TierSegment,
 )
-from actors.trace.tier_events import FINISHED
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 STARTED = "COPY_SEGMENT_STARTED"
@@ -56,6 +57,12 @@ class Tiers(TraceBuilder):
         for each in known:
             self.told("known", segment, start, each, state=FINISHED)
         return began
+
+    def whole(self) -> str:
+        """A whole copy, which the metadata tell of; the event that reported it."""
+        self.half("a", *WHOLE)
+        self.told("known", "a", 0, state=FINISHED)
+        return self.told("copied", "a", 0)
 
     def half(self, segment: str = "a", *objects: str) -> str:
         """A copy of which the store has one object; the event that stored it."""
@@ -230,9 +237,10 @@ def test_a_copy_that_goes_while_the_log_shows_it(log_start: int, within: bool, b
 def test_whole_copies_and_whole_deletions() -> None:
     """Shows that the end of a copy tests R12, and the end of its deletion."""
     trace = Tiers()
-    trace.copy("a", 0, 1, 1)
+    trace.whole()
     trace.store("a", *WHOLE, phase="deleted")
-    trace.told("deleted", "a", 0, state="DELETE_SEGMENT_STARTED")
+    trace.told("known", "a", 0, state=DELETED)
+    trace.told("deleted", "a", 0, state=DELETION_STARTED)
     result = trace.result("R12")
     assert (result.status, result.tested) == ("held", 2)
 
@@ -269,6 +277,7 @@ def test_a_copy_that_another_leader_has_deleted(deleter: int, status: str) -> No
     trace.half("a", *WHOLE)
     trace.told("deleting", "a", 0, deleter, leader_epoch=1)
     trace.store("a", *WHOLE, phase="deleted")
+    trace.told("refused", "a", 0, state=FINISHED)
     trace.told("copied", "a", 0)
     assert trace.result("R12").status == status
 
@@ -277,6 +286,7 @@ def test_a_finished_copy_that_lacks_an_object() -> None:
     """Shows that all objects but the index of aborted transactions are needed."""
     trace = Tiers()
     trace.half("a", *WHOLE[:-2])
+    trace.told("known", "a", 0, state=FINISHED)
     event = trace.told("copied", "a", 0)
     (finding,) = trace.result("R12").violations
     assert finding.sentence == (
@@ -293,12 +303,13 @@ def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
     fault = {"delay_min_us": 5_000_000, "delay_max_us": 5_000_000}
     if stale != "no":
         trace.emit("driver", CtlFault("s", "stale-listing", "start", [REMOTE_STORE], fault))
-    trace.copy("a", 0)
+    trace.whole()
     if "before" in stale:
         trace.emit("driver", CtlFault("s", "stale-listing", "stop", [REMOTE_STORE], fault))
     if stale == "long before":
         trace.wall += 5_000_000
     trace.store("a", *WHOLE[:-1], phase="deleted")
+    trace.told("known", "a", 0, state=DELETED)
     event = trace.told("deleted", "a", 0)
     result = trace.result("R12")
     excused = stale in ("now", "before")
@@ -332,9 +343,92 @@ def test_an_object_that_comes_after_the_deletion(deleter: int, before: list[str]
     for each in gone:
         trace.store("a", each, phase="deleted")
     trace.store("a", LOG)
+    trace.told("known", "a", 0, deleter, state=DELETED)
     trace.told("deleted", "a", 0, deleter, leader_epoch=1)
     result = trace.result("R12")
     assert (result.status, dict(result.excused)) == (status, {"late-object": 1} if status == "excused" else {})
+
+
+@pytest.mark.parametrize(
+    ("phase", "consumed", "status"),
+    [
+        ("copied", [("known", FINISHED, 1)], "held"),
+        ("copied", [("refused", FINISHED, 1)], "held"),
+        ("copied", [("known", DELETED, 1)], "held"),
+        ("copied", [("known", STARTED, 1), ("known", DELETION_STARTED, 1)], "violated"),
+        ("copied", [("known", FINISHED, 2)], "violated"),
+        ("deleted", [("known", DELETED, 1)], "held"),
+        ("deleted", [("known", DELETED, 1), ("known", STARTED, 1)], "held"),
+        ("deleted", [("known", DELETION_STARTED, 1)], "violated"),
+        ("deleted", [("known", DELETED, 2)], "violated"),
+    ],
+)
+def test_metadata_that_say_what_is_reported(
+    phase: TierPhase, consumed: list[tuple[TierPhase, str, int]], status: str
+) -> None:
+    """Shows that who reports something has consumed that of the metadata itself, whether it followed or not; and that
+    whoever knows of the end of a deletion learns nothing more of the copy."""
+    trace = Tiers()
+    trace.half("a", *WHOLE)
+    if phase == "deleted":
+        trace.store("a", *WHOLE, phase="deleted")
+    for heard, state, broker in consumed:
+        trace.told(heard, "a", 0, broker, state=state)
+    event = trace.told(phase, "a", 0)
+    result = trace.result("R12")
+    assert (result.status, result.tested) == (status, 1)
+    for finding in result.violations:
+        what = "its copy of orders-0 as finished" if phase == "copied" else "a copy of orders-0 as deleted"
+        told = f"broker-1 reported {what}, but it has consumed no metadata record that says so"
+        assert finding.sentence == told
+        assert event in finding.events
+
+
+def test_metadata_that_were_consumed_before_a_restart() -> None:
+    """Shows that another process has to consume them itself."""
+    trace = Tiers()
+    trace.up("broker-1")
+    trace.half("a", *WHOLE)
+    trace.told("known", "a", 0, state=FINISHED)
+    trace.up("broker-1")
+    trace.told("copied", "a", 0)
+    assert trace.result("R12").status == "violated"
+
+
+METADATA = "__remote_log_metadata-3"
+
+
+@pytest.mark.parametrize(
+    ("what", "excused"),
+    [
+        (PartChange(METADATA, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"), True),
+        (PartChange(METADATA, 5, 1, 2, 1, 1, [2], [1, 2, 3], "fence"), False),
+        (PartChange(TP, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean"), False),
+        (LogStart(METADATA, 7, "retention-bytes", 0), True),
+        (LogStart(METADATA, 7, "leader", 0), False),
+        (LogStart(TP, 7, "retention-bytes", 0), False),
+        (NodeDown("lossy", lost={METADATA: 5}), False),
+    ],
+)
+def test_metadata_that_may_be_gone_unread(what: Any, excused: bool) -> None:
+    """Shows that a broker may be past what it has not consumed when the metadata topic has lost records, or its oldest
+    ones have gone; not when other partitions have, nor when one disk of several lost something."""
+    trace = Tiers()
+    trace.half("a", *WHOLE)
+    trace.emit("controller-1" if type(what) is PartChange else "broker-2", what)
+    trace.told("copied", "a", 0)
+    result = trace.result("R12")
+    assert (result.status, dict(result.excused)) == (("excused", {"metadata-lost": 1}) if excused else ("violated", {}))
+
+
+def test_metadata_that_too_many_disks_have_lost() -> None:
+    """Shows that disks of as many replicas as a record was promised to be on may lose metadata without an election."""
+    trace = Tiers()
+    trace.half("a", *WHOLE)
+    for broker in (2, 3):
+        trace.down(f"broker-{broker}", "lossy", lost={METADATA: 5})
+    trace.told("copied", "a", 0)
+    assert trace.result("R12").status == "excused"
 
 
 def test_a_copy_that_broke_off_and_goes() -> None:
