@@ -149,4 +149,18 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "A leader moves its log start past expired copies, and deletes none.",
         nemesis="tiers",
     ),
+    Defect(
+        "begun-deletions-stay",
+        WHERE,
+        "R13",
+        "A leader never takes up the deletion of a copy that has begun and failed.",
+        nemesis="tiers",
+    ),
+    Defect(
+        "unfinished-copies-stay",
+        WHERE,
+        "R13",
+        "A leader deletes no copies that a former leader has not finished.",
+        nemesis="tiers",
+    ),
 )

@@ -270,6 +270,12 @@ PROOFS: dict[str, Proof] = {
     "copy-is-as-old-as-first-record": Proof(
         "tiers", r"of \w+-0 with [\d,]+ as their greatest timestamp, but a record in them has [\d,]+"
     ),
+    "begun-deletions-stay": Proof(
+        "left-copies", r"did not begin to delete what is left of a copy of bills-0 below its log start, [\d,]+,"
+    ),
+    "unfinished-copies-stay": Proof(
+        "left-copies", r"did not begin to delete what is left of a copy of bills-0 below its log start, [\d,]+,"
+    ),
     "copies-below-start-stay": Proof(
         "tiers", r"did not begin to delete a copy of bills-0 below its log start, [\d,]+,"
     ),

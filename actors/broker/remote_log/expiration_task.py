@@ -66,6 +66,10 @@ class ExpirationTask(msgspec.Struct):
         if found.start >= 0 and "expired-start-untold" not in turn.step.defects:
             log.increment_start_offset(turn.step, found.start, found.why)
         self.left = found.segments if "copies-below-start-stay" not in turn.step.defects else []
+        if "begun-deletions-stay" in turn.step.defects:
+            self.left = [each for each in self.left if each.state != SegmentState.DELETE_SEGMENT_STARTED]
+        if "unfinished-copies-stay" in turn.step.defects:
+            self.left = [each for each in self.left if each.state != SegmentState.COPY_SEGMENT_STARTED]
 
 
 def find_expired(

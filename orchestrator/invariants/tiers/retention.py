@@ -20,26 +20,47 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
-from actors.trace.tier_events import DELETED, STARTED
+from actors.trace.tier_events import DELETED, DELETION_STARTED, STARTED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.mirrors.own_segments import OwnLog
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
+from orchestrator.invariants.mirrors.stops import NEVER_US
 from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, copy_of, of_process, put
 
-LOG_BYTES, LOG_AGE, COPY = f"log/{BYTES}", f"log/{AGE}", "copy/"
+LOG_BYTES, LOG_AGE, COPY, LEFT = f"log/{BYTES}", f"log/{AGE}", "copy/", "left/"
 
 
 class AllCopies(KnownCopies):
-    """With those that no process has finished yet, as far as this one knows."""
+    """With those that no process has finished yet, and those whose deletion some process has begun and none finished,
+    as far as this one knows."""
 
     unfinished: dict[str, Copy] = {}
+    begun: dict[str, Copy] = {}
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
         super().consume(event, body)
         self.unfinished.pop(body.segment, None)
+        self.begun.pop(body.segment, None)
         if body.state == STARTED:
             put(self.unfinished, body.segment, copy_of(event, body))
+        elif body.state == DELETION_STARTED:
+            put(self.begun, body.segment, copy_of(event, body))
+
+    def left(self, log: OwnLog, copying: int) -> set[str]:
+        """The copies that somebody has left half made or half deleted, and that a leader finds at each look. It goes
+        along its log, and looks no further than to the first copy that stays: that ends in the log, or is the one that
+        the leader makes itself (from ``copying`` on). It deletes nothing while the log start would pass its high
+        watermark."""
+        left = {key: each for of in (self.unfinished, self.begun) for key, each in of.items() if each.end < log.start}
+        if not left:
+            return set()
+        alive = [*self.copies.values(), *self.unfinished.values()]
+        if any(each.end >= log.high_watermark for each in alive):
+            return set()
+        stays = min([copying, *(each.start for each in alive if each.end >= log.start)])
+        return {key for key, each in left.items() if each.start < stays}
 
     def that_end(self, offset: int) -> list[Copy]:
         """Those whose deletion has not begun, up to ``offset`` (exclusive)."""
@@ -49,7 +70,9 @@ class AllCopies(KnownCopies):
 class Kept(RetainedLogs):
     """Of a tiered partition. known: broker -> the copies that its process knows. leader: who leads it, "" nobody is
     known to. looks: it has looked where the log begins, so that it knows all copies. losses: of this partition, and of
-    the metadata topic; deleting: the copies that it deletes now, one that has expired and one that failed at most."""
+    the metadata topic; deleting: the copies that it deletes now, one that has expired and one that failed at most, and
+    busy_us: up to when what it must delete besides has been given the time for that. copying: the first offset of the
+    segment that it copies now."""
 
     known: dict[str, AllCopies] = {}
     leader: str = ""
@@ -57,6 +80,16 @@ class Kept(RetainedLogs):
     looks: bool = False
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     deleting: list[str] = []
+    busy_us: int = 0
+    copying: int = NEVER_US
+
+    def is_over(self, now_us: int, *, failed: bool) -> None:
+        """The leader has come to the end of a deletion: no other one has begun meanwhile. One that failed ends the run
+        of its task, and the next run goes through all copies again."""
+        for name, obligation in self.due.items():
+            if name.startswith(LEFT):
+                obligation.since_us = now_us if failed else obligation.since_us + now_us - self.busy_us
+        self.busy_us = now_us
 
 
 class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
@@ -66,6 +99,9 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     has 24,000 bytes. Its leader, broker-1, looks every remote.log.manager.task.interval.ms, and its log start stays at
     0. Or the newest record of that copy is older than retention.ms. Or the log start is 80, and broker-1 does not begin
     to delete the copy.
+
+    It also deletes what others have left below its log start: a copy of a leader that crashed before it was finished,
+    and one whose deletion has begun and failed.
 
     All that is the leader's own work, which needs no other node, once it knows the copies. It deletes one copy after
     the other, and looks again after the last one, or after one that it could not delete.
@@ -92,7 +128,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         "by size, whether too many copies go, but where the limit lets all of them stay",
         "partitions whose limits an operator changes, and topics that were created again or removed",
         "partitions that may have lost committed records, or their metadata: a copy may be of another log",
-        "copies that were never finished: R12 judges those",
+        "copies that were never finished, and that lie in the log, or behind a copy that does: R12 judges those",
     )
 
     def initial(self, key: str, profile: Profile) -> Kept:
@@ -194,7 +230,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
 
     @staticmethod
     def _leads(state: Kept, leader: str) -> None:
-        state.leader, state.looks, state.deleting = leader, False, []
+        state.leader, state.looks, state.deleting, state.copying = leader, False, [], NEVER_US
         state.due.clear()
 
     def _tiered(self, state: Kept, event: Stamped, body: TierSegment) -> None:
@@ -204,20 +240,34 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
                 self.void(state, f"{COPY}{body.segment}")
         if event.node != state.leader:
             return
-        if body.phase == "deleting":
+        if body.phase == "copying":
+            state.copying = body.start
+        elif body.phase in ("copied", "copy-failed"):
+            state.copying = NEVER_US
+        elif body.phase == "deleting":
             self.kept(state, f"{COPY}{body.segment}")
+            self.kept(state, f"{LEFT}{body.segment}")
+            if not state.deleting:
+                state.busy_us = event.wall
             state.deleting = [*state.deleting, body.segment]
-            state.due.clear()  # what is next waits for the end of it
+            # What is next waits for the end of it.
+            for name in [name for name in state.due if not name.startswith(LEFT)]:
+                del state.due[name]
         elif body.phase in ("deleted", "delete-failed"):
             state.deleting = [each for each in state.deleting if each != body.segment]
+            state.is_over(event.wall, failed=body.phase == "delete-failed")
 
     def _look(self, state: Kept, event: Stamped) -> Emissions:
         """What the leader has to delete."""
         limits = state.limits_at(state.leader)
         if state.wrong or not limits.tiered or not state.looks or state.deleting:
             return NOTHING
-        log = state.log(state.leader)
-        copies = of_process(state.known, AllCopies, event).copies
+        log, known = state.log(state.leader), of_process(state.known, AllCopies, event)
+        copies, left = known.copies, {f"{LEFT}{segment}" for segment in known.left(log, state.copying)}
+        for name in [name for name in state.due if name.startswith(LEFT) and name not in left]:
+            self.void(state, name)
+        for name in sorted(left):
+            self.oblige(state, name, event)
         for segment, copy in copies.items():
             if copy.end < log.start:
                 self.oblige(state, f"{COPY}{segment}", event)
@@ -234,7 +284,10 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     # ---- when it is due ---------------------------------------------------------------------------------------
 
     def due_us(self, state: Kept, obligation: Obligation) -> int:
-        """A leader that is stopped deletes nothing, and has all the time again when it goes on."""
+        """A leader that is stopped deletes nothing, and has all the time again when it goes on. One that deletes
+        something deletes nothing else."""
+        if state.deleting:
+            return NEVER_US
         return max(obligation.since_us, state.stops.free_us(state.leader)) + state.beta_us
 
     def finish(self, state: Kept, horizon_us: int) -> Emissions:
@@ -244,9 +297,10 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     def missed(self, state: Kept, name: str, obligation: Obligation) -> Emissions:
         log, limits = state.log(state.leader), state.limits_at(state.leader)
         within = f"within {state.beta_us / 1_000_000:g} s"
-        if name.startswith(COPY):
+        if name.startswith((COPY, LEFT)):
+            what = "a copy" if name.startswith(COPY) else "what is left of a copy"
             sentence = (
-                f"{state.leader} did not begin to delete a copy of {state.key} below its log start, {log.start:,}, "
+                f"{state.leader} did not begin to delete {what} of {state.key} below its log start, {log.start:,}, "
                 f"{within}"
             )
             return self.violated(state.key, sentence, obligation.by)

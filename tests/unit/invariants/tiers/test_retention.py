@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from actors.trace.events import ClockSet, CtlFault, LogAppend, LogRoll, LogStart, TierPhase, TierSegment
-from actors.trace.tier_events import DELETED, FINISHED, STARTED
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED, STARTED
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -33,14 +33,21 @@ class Copies(TraceBuilder):
         self.tier("known", "b", 2)
         self.begins(0, "remote")
 
-    def tier(self, phase: TierPhase, segment: str, start: int, state: str = FINISHED) -> str:
-        """Something becomes of the copy of two offsets."""
-        return self.emit("broker-1", TierSegment(TP, segment, phase, state, start, start + 1, {"0": start}, 0))
+    def tier(self, phase: TierPhase, segment: str, start: int, state: str = FINISHED, end: int = -1) -> str:
+        """Something becomes of the copy of two offsets, or of those up to ``end``."""
+        last = start + 1 if end < 0 else end
+        return self.emit("broker-1", TierSegment(TP, segment, phase, state, start, last, {"0": start}, 0))
+
+    def leaves(self, state: str, start: int = 0) -> str:
+        """The log begins behind the first copy, which is gone, and something is left of another one."""
+        self.begins(2, "delete-records")
+        self.deletes("a", 0)
+        return self.tier("known", "c", start, state)
 
     def deletes(self, segment: str, start: int) -> None:
         """A deletion from its beginning to its end."""
         self.tier("deleting", segment, start)
-        self.tier("known", segment, start, "DELETE_SEGMENT_STARTED")
+        self.tier("known", segment, start, DELETION_STARTED)
         self.tier("deleted", segment, start)
         self.tier("known", segment, start, DELETED)
 
@@ -127,7 +134,7 @@ def test_when_nobody_knows_how_old_a_copy_is(hindrance: str) -> None:
         trace.change(1, 1, cause="unclean")
     if hindrance == "gone":
         trace.begins(4, "retention-ms")
-        trace.tier("known", "d", 4, "DELETE_SEGMENT_STARTED")
+        trace.tier("known", "d", 4, DELETION_STARTED)
         trace.tier("known", "d", 4, DELETED)
     trace.begins(6, "retention-ms")
     assert trace.result("R13").violated == 0
@@ -186,6 +193,86 @@ def test_a_copy_that_failed_is_deleted_meanwhile() -> None:
     trace.tier("deleted", "x", 0)
     trace.waits(1.1)
     assert trace.result("R13").violated == 1
+
+
+@pytest.mark.parametrize("state", [STARTED, DELETION_STARTED])
+def test_what_is_left_of_a_copy(state: str) -> None:
+    """Shows that a leader has to begin, in time, with the deletion of what somebody has left half made or half deleted
+    below the log start, and that this tests R13."""
+    trace = Copies()
+    event = trace.leaves(state)
+    trace.waits(1.1)
+    (finding,) = trace.result("R13").violations
+    assert finding.sentence.startswith(
+        "broker-1 did not begin to delete what is left of a copy of orders-0 below its log start, 2, within"
+    )
+    assert event in finding.events
+    trace = Copies()
+    trace.leaves(state)
+    trace.waits(0.9)
+    trace.deletes("c", 0)
+    trace.waits(2)
+    result = trace.result("R13")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "violated"),
+    [
+        ("in-the-log", 0),
+        ("ends-in-the-log", 0),
+        ("own-copy", 0),
+        ("own-copy-failed", 1),
+        ("own-copy-behind", 1),
+        ("longer-copy", 0),
+        ("longer-copy-behind", 1),
+        ("high-watermark", 0),
+        ("below-high-watermark", 1),
+        ("deleted", 0),
+        ("unready", 0),
+        ("unclean", 0),
+        ("pause", 0),
+    ],
+)
+def test_what_may_be_left_of_a_copy(hindrance: str, violated: int) -> None:
+    """Shows that a leader goes no further than to the first copy that stays, or that it makes itself, and deletes
+    nothing that its high watermark is not behind; and that nothing is judged where R13 judges no copies."""
+    trace = Copies()
+    trace.leaves(STARTED, {"in-the-log": 2, "ends-in-the-log": 1}.get(hindrance, 0))
+    if "own-copy" in hindrance:
+        trace.tier("copying", "d", 1 if "behind" in hindrance else 0)
+        if "failed" in hindrance:
+            trace.tier("copy-failed", "d", 0)
+    elif "longer-copy" in hindrance:
+        trace.tier("known", "d", 1 if "behind" in hindrance else 0, STARTED, end=3)
+    elif "high-watermark" in hindrance:
+        trace.tier("known", "d", 4, end=5 if "below" in hindrance else 6)
+    elif hindrance == "deleted":
+        trace.tier("known", "c", 0, DELETED)
+    elif hindrance == "unready":
+        trace.lead(1, 1)
+    elif hindrance == "unclean":
+        trace.change(1, 1, cause="unclean")
+    elif hindrance == "pause":
+        trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+    trace.waits(1.1)
+    assert trace.result("R13").violated == violated
+
+
+@pytest.mark.parametrize(("failed", "violated"), [(False, 1), (True, 0)])
+def test_what_is_left_beside_other_deletions(failed: bool, violated: int) -> None:
+    """Shows that the time in which a leader deletes other copies does not count, and that the one between them does,
+    unless such a deletion fails: then the next run of its task has all the time."""
+    trace = Copies()
+    trace.leaves(DELETION_STARTED)
+    for _ in range(2):
+        trace.waits(0.4)
+        trace.tier("deleting", "x", 4)
+        trace.waits(3)
+        trace.tier("delete-failed" if failed else "deleted", "x", 4)
+        assert trace.result("R13").violated == 0
+    trace.waits(0.4)
+    assert trace.result("R13").violated == violated
 
 
 @pytest.mark.parametrize("hindrance", ["pause", "unclean", "lost", "metadata", "clock", "leader", "down", "unready"])
