@@ -163,4 +163,11 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "A leader deletes no copies that a former leader has not finished.",
         nemesis="tiers",
     ),
+    Defect(
+        "failed-copy-ends-task",
+        WHERE,
+        "L17",
+        "A leader copies nothing any more after a copy that failed.",
+        nemesis="tiers",
+    ),
 )

@@ -270,6 +270,9 @@ PROOFS: dict[str, Proof] = {
     "copy-is-as-old-as-first-record": Proof(
         "tiers", r"of \w+-0 with [\d,]+ as their greatest timestamp, but a record in them has [\d,]+"
     ),
+    "failed-copy-ends-task": Proof(
+        "left-copies", r"did not begin to copy the segment of bills-0 up to [\d,]+ within 3\.1 s"
+    ),
     "begun-deletions-stay": Proof(
         "left-copies", r"did not begin to delete what is left of a copy of bills-0 below its log start, [\d,]+,"
     ),

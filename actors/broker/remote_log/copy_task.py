@@ -74,7 +74,8 @@ class CopyTask(msgspec.Struct):
 
     def _begin(self, turn: Turn, partition: Partition, manager: RemoteLogMetadataManager) -> None:
         """See which segments are to be copied. The views must be ready."""
-        self.at, self.left, self.failed = "next", [], False
+        self.at, self.left = "next", []
+        self.failed = self.failed and "failed-copy-ends-task" in turn.step.defects
         log = partition.log
         cache = turn.readers.segments_of(partition)
         if self.copied is None:

@@ -1,4 +1,4 @@
-"""L17: that replicas delete what need not be retained."""
+"""L17: that replicas delete what need not be retained, and that leaders copy it first."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from actors.node.spec import is_recreated
 from actors.trace.events import (
+    ClockSet,
+    ConfigChange,
     LogAppend,
     LogLocalStart,
     LogStart,
@@ -18,24 +20,31 @@ from actors.trace.events import (
     TierSegment,
 )
 from actors.trace.tier_events import FINISHED
+from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Segment, changes_lag
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 
 TASK = "remote.log.manager.task.interval.ms"
+COPY = "copy"
+"""How the name of the obligation ends that a leader copies a segment."""
 
 
 class Retained(RetainedLogs):
     """copied: broker -> where the copies end (exclusive) that its process knows. leads: broker -> leader epoch in which
     it leads; looked: where it began to copy in it, and has come to since: of what others have copied it takes no notice
-    any more (``RLMCopyTask.maybeUpdateCopiedOffset``). task_us: how long a broker may take to see how far a tiered log
-    is copied."""
+    any more (``RLMCopyTask.maybeUpdateCopiedOffset``). copying: brokers that copy a segment now. task_us: how long a
+    broker may take to see how far a tiered log is copied; copy_us: a leader, to look what it has to copy. no_copies:
+    nobody knows what may be copied, so that no copy is judged."""
 
     copied: dict[str, int] = {}
     leads: dict[str, int] = {}
     looked: dict[str, int] = {}
+    copying: set[str] = set()
     task_us: int = 0
+    copy_us: int = 0
+    no_copies: bool = False
 
     def assume(self, node: str, body: PartAssume) -> bool:
         """A broker takes up a role: a leader looks how far the log is copied, once in its leader epoch. Whether the
@@ -45,6 +54,7 @@ class Retained(RetainedLogs):
         if epoch == before:
             return False
         self.looked.pop(node, None)
+        self.copying.discard(node)
         return True
 
     def tiered(self, node: str, body: TierSegment) -> None:
@@ -53,11 +63,28 @@ class Retained(RetainedLogs):
             self.copied[node] = max(body.end + 1, self.copied.get(node, 0))
         elif body.phase == "copied" and node in self.looked:
             self.looked[node] = max(body.end + 1, self.looked[node])
+        if body.phase == "copying":
+            self.copying.add(node)
+        elif body.phase in ("copied", "copy-failed"):
+            self.copying.discard(node)
 
     def copied_at(self, node: str) -> int:
         """Up to where (exclusive) a broker goes by copies."""
         copied = self.looked if self.leads.get(node, -1) >= 0 else self.copied
         return copied.get(node, 0)
+
+    def to_copy(self, node: str) -> tuple[Segment, int] | None:
+        """The segment that a leader has to begin to copy, and where it ends: the first full one behind what is copied,
+        if it is committed. One that copies a segment does nothing else."""
+        log = self.log(node)
+        if self.no_copies or node not in self.looked or node in self.copying:
+            return None
+        ends = [segment.base for segment in log.segments[1:]]
+        behind = max(self.looked[node], log.start, log.local)
+        for segment, end in zip(log.segments, ends, strict=False):
+            if end > behind:
+                return (segment, end) if end <= log.high_watermark else None
+        return None
 
 
 class RetentionIsCarriedOut(RetentionInvariant[Retained]):
@@ -72,14 +99,24 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
 
     A broker deletes by itself: it needs no window, only time. A broker that a fault stopped begins anew.
 
+    What is not copied is not deleted. So a leader begins to copy each full segment once that is committed, and as old
+    as remote.copy.lag.ms, whatever became of the copies before: one of them has failed, broker-1 looks every
+    remote.log.manager.task.interval.ms, and copies nothing any more.
+
     It deletes no sooner, either: with retention.ms 5000, broker-2 deletes the segments up to 80 while the newest record
     in them is 900 ms old. Nobody has read that record yet, and it is gone.
     """
 
     id = "L17"
-    title = "A replica deletes segments that are too much, or too old, at its next look, and no others"
-    source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405"
-    tested_when = "a replica moves its log start, or its local log start, past a segment that it had to delete"
+    title = (
+        "A replica deletes segments that are too much, or too old, at its next look, and no others; a leader of a "
+        "tiered log begins to copy what is full and committed"
+    )
+    source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405, RemoteLogManager.RLMCopyTask"
+    tested_when = (
+        "a replica moves its log start, or its local log start, past a segment that it had to delete, or a leader "
+        "begins to copy a segment"
+    )
     unseen = (
         "keys and values of records, which count for the size, and are not in the trace",
         "the active segment, which also goes when it is too old",
@@ -87,25 +124,50 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         "retention by age in runs in which a clock was set",
         "partitions whose limits an operator changes, and topics that were created again",
         "tiered logs after an unclean election, or after a disk lost a part of one: a copy may be of another log",
+        "whether a copy that has begun succeeds: R12 judges what is reported",
+        "copies of partitions that transactions write to, as the trace does not tell the last stable offset",
+        "copies in runs in which remote.copy.lag.ms or remote.copy.lag.bytes was changed",
+        "copies that wait until a segment is old enough in runs in which a clock was set",
+        "copies that are made too soon",
     )
 
     def initial(self, key: str, profile: Profile) -> Retained:
         task_us = 2000 * int(profile.setting(TASK, default=0))
         wrong = is_recreated(key) or key.startswith("__")
-        return Retained(key, beta_us=beta(profile, self.id), since_us=0, profile=profile, task_us=task_us, wrong=wrong)
+        return Retained(
+            key,
+            beta_us=beta(profile, self.id),
+            since_us=0,
+            profile=profile,
+            task_us=task_us,
+            copy_us=2000 * longest_ms(profile, TASK),
+            wrong=wrong,
+        )
 
     # ---- the run ----------------------------------------------------------------------------------------------
+
+    def hear(self, state: Retained, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is ClockSet:
+            self._void_copies(state)
+        elif type(body) is ConfigChange and changes_lag(state.profile, state.key, body):
+            state.no_copies = True
+            self._void_copies(state)
+        return super().hear(state, event)
 
     def restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
         self._void(state, event.node)
         for known in (state.copied, state.leads, state.looked):
             known.pop(event.node, None)
+        state.copying.discard(event.node)
+        if isinstance(body, NodeDown) and body.mode == "lossy":
+            state.log(event.node).lose_empty()
         if isinstance(body, NodeDown) and state.key in body.lost and state.limits_at(event.node).tiered:
             state.give_up()
 
     def _void(self, state: Retained, node: str) -> None:
-        for kind in (BYTES, AGE):
+        for kind in (BYTES, AGE, COPY):
             self.void(state, f"{node}/{kind}")
 
     # ---- what replicas do -------------------------------------------------------------------------------------
@@ -120,11 +182,16 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         early = self._too_soon(state, event, body) if kind is LogStart or kind is LogLocalStart else NOTHING
         state.follow(event)
         if kind is LogAppend:
+            if body.transactional and not state.no_copies:
+                state.no_copies = True
+                self._void_copies(state)
             return NOTHING
         if kind is LogTrunc:
             self._void(state, event.node)
         elif kind is TierSegment:
             state.tiered(event.node, body)
+            if body.phase == "copying":
+                self._copies(state, event, body)
         elif kind is PartAssume:
             if state.assume(event.node, body) and state.limits_at(event.node).tiered:
                 self._void(state, event.node)
@@ -162,25 +229,59 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         if body.reason not in ("retention-bytes", "retention-ms"):
             self._void(state, event.node)
 
+    @staticmethod
+    def _void_copies(state: Retained) -> None:
+        """No copy is waited for any more."""
+        for name in [name for name in state.due if name.endswith(f"/{COPY}")]:
+            del state.due[name]
+
+    def _copies(self, state: Retained, event: Stamped, body: TierSegment) -> None:
+        """A leader begins to copy a segment."""
+        name = f"{event.node}/{COPY}"
+        known = state.due.get(name)
+        if known is not None:
+            (self.kept if known.since_us <= event.wall and known.target == body.end + 1 else self.void)(state, name)
+
     def _look(self, state: Retained, event: Stamped) -> Emissions:
-        """Whether a broker's oldest segment has to go."""
+        """Whether a broker's oldest segment has to go, and whether it has to copy one."""
         node, log = event.node, state.log(event.node)
         if state.wrong or not log.role or len(log.segments) < 2:
             return NOTHING
+        if state.limits_at(node).tiered:
+            self._look_for_copy(state, event)
+        self._look_at_oldest(state, event)
+        return self.arm(state)
+
+    def _look_for_copy(self, state: Retained, event: Stamped) -> None:
+        name, found = f"{event.node}/{COPY}", state.to_copy(event.node)
+        known = state.due.get(name)
+        if known is not None and (found is None or known.target != found[1]):
+            self.void(state, name)
+        if found is None:
+            return
+        (segment, end), limits = found, state.limits_at(event.node)
+        lag_ms = limits.copy_lag_ms
+        if 0 in (lag_ms, limits.copy_lag_bytes):
+            self.oblige_from(state, name, event, event.wall, end)
+        elif lag_ms > 0 and not state.skewed and segment.newest_ms < UNKNOWN_MS:
+            old_us = 1000 * (max(segment.newest_ms, 0) + lag_ms)
+            self.oblige_from(state, name, event, max(event.wall, old_us), end)
+
+    def _look_at_oldest(self, state: Retained, event: Stamped) -> None:
+        node, log = event.node, state.log(event.node)
         oldest = log.oldest()
         if oldest is None:
-            return NOTHING
+            return
         segment, end, behind = oldest
         limits = state.limits_at(node)
         if end > log.high_watermark or (limits.tiered and end > state.copied_at(node)):
-            return NOTHING
+            return
         since_us = event.wall + (state.task_us if limits.tiered else 0)
         if 0 <= limits.own_bytes <= behind:
             self.oblige_from(state, f"{node}/{BYTES}", event, since_us, end)
         if limits.own_ms >= 0 and not state.skewed and segment.newest_ms < UNKNOWN_MS:
             old_us = 1000 * (max(segment.newest_ms, 0) + limits.own_ms)
             self.oblige_from(state, f"{node}/{AGE}", event, max(since_us, old_us), end)
-        return self.arm(state)
 
     # ---- when it is due ---------------------------------------------------------------------------------------
 
@@ -188,15 +289,23 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         """A broker that is stopped deletes nothing, and has all the time again when it goes on."""
         by = obligation.by
         assert by is not None, "an event opens it"
-        return max(obligation.since_us, state.stops.free_us(by.node)) + state.beta_us
+        copy_us = state.copy_us if state.due.get(f"{by.node}/{COPY}") is obligation else 0
+        return max(obligation.since_us, state.stops.free_us(by.node)) + state.beta_us + copy_us
 
     def finish(self, state: Retained, horizon_us: int) -> Emissions:
         seconds = state.beta_us / 1_000_000
-        return self.too_short(state, f"no broker was up for {seconds:g} s from when a segment had to go")
+        return self.too_short(state, f"no broker was up for {seconds:g} s from when a segment had to go, or be copied")
 
     def missed(self, state: Retained, name: str, obligation: Obligation) -> Emissions:
         node, _, kind = name.partition("/")
         limits, log = state.limits_at(node), state.log(node)
+        if kind == COPY:
+            sentence = (
+                f"{node} did not begin to copy the segment of {state.key} up to {obligation.target:,} within "
+                f"{(state.beta_us + state.copy_us) / 1_000_000:g} s, although it is full, and committed: what is "
+                f"copied ends at {state.copied_at(node):,}"
+            )
+            return self.violated(state.key, sentence, obligation.by)
         prefix = "local." if limits.tiered else ""
         value = limits.own_bytes if kind == BYTES else limits.own_ms
         why = "there is too much" if kind == BYTES else "it is too old"

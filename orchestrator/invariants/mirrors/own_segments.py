@@ -18,8 +18,12 @@ REMEMBERED = 4096
 """Batches of a partition whose timestamps are remembered until the last follower has them."""
 AS_RETENTION = -2
 """A local limit that is that of the whole log."""
+AS_LOCAL = -1
+"""A lag of copies that is the local limit."""
 WORDS = frozenset({"segment", "roll", "retention"})
 """In the keys that set limits of segments."""
+LAG = "remote.copy.lag."
+"""In the keys that say when a full segment is copied."""
 SWITCHES = frozenset({"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"})
 """Keys that decide which limits count."""
 
@@ -102,6 +106,11 @@ class OwnLog(msgspec.Struct):
         if self.segments:
             self.segments[-1].told_ms = -1
 
+    def lose_empty(self) -> None:
+        """The active segment may be gone if nothing is in it: then the one before goes on."""
+        if len(self.segments) > 1 and not self.segments[-1].least_bytes:
+            del self.segments[-1]
+
     def begin(self, body: LogStart | LogLocalStart) -> None:
         """The log, or its local part, begins there."""
         self.start = body.new if isinstance(body, LogStart) else body.log_start
@@ -136,7 +145,8 @@ class OwnLog(msgspec.Struct):
 
 class Limits(msgspec.Struct, frozen=True):
     """How much of a partition is kept, and for how long, -1 without end: by a replica itself, and of a tiered log in
-    all. When a segment is full: at this size, at this age."""
+    all. When a segment is full: at this size, at this age. A full segment is copied at the age copy_lag_ms, -1 at
+    none, or when the segments behind it have copy_lag_bytes, -1 however many they have."""
 
     own_bytes: int
     own_ms: int
@@ -144,6 +154,8 @@ class Limits(msgspec.Struct, frozen=True):
     all_ms: int
     segment_bytes: int
     segment_ms: int
+    copy_lag_ms: int
+    copy_lag_bytes: int
     tiered: bool
 
 
@@ -161,12 +173,18 @@ def limits_of(profile: Profile, key: str, node: str) -> Limits:
 
     tiered = str(own.get("remote.storage.enable", False)).lower() == "true"
     whole = limit("retention.bytes", "log.retention.bytes"), limit("retention.ms", "log.retention.ms")
+    own_bytes = local("local.retention.bytes", "log.local.retention.bytes", whole[0])
+    own_ms = local("local.retention.ms", "log.local.retention.ms", whole[1])
+    lag_ms = limit("remote.copy.lag.ms", "log.remote.copy.lag.ms")
+    lag_bytes = limit("remote.copy.lag.bytes", "log.remote.copy.lag.bytes")
     return Limits(
-        local("local.retention.bytes", "log.local.retention.bytes", whole[0]),
-        local("local.retention.ms", "log.local.retention.ms", whole[1]),
+        own_bytes,
+        own_ms,
         *whole,
         limit("segment.bytes", "log.segment.bytes"),
         limit("segment.ms", "log.roll.ms"),
+        own_ms if lag_ms == AS_LOCAL else lag_ms,
+        own_bytes if lag_bytes == AS_LOCAL else lag_bytes,
         tiered,
     )
 
@@ -181,8 +199,17 @@ def known_limits(known: dict[str, Limits], profile: Profile, key: str, node: str
 
 def changes_limits(profile: Profile, key: str, body: ConfigChange) -> bool:
     """Whether a change may give a partition other limits than the run began with."""
-    if body.key not in SWITCHES and not WORDS.intersection(body.key.split(".")):
-        return False
+    sets_one = body.key in SWITCHES or not WORDS.isdisjoint(body.key.split("."))
+    return sets_one and changes(profile, key, body)
+
+
+def changes_lag(profile: Profile, key: str, body: ConfigChange) -> bool:
+    """Whether a change may have full segments of a partition copied at another time than in the beginning."""
+    return LAG in body.key and changes(profile, key, body)
+
+
+def changes(profile: Profile, key: str, body: ConfigChange) -> bool:
+    """Whether a change may give a partition another value of a key than the run began with."""
     kind, _, name = body.resource.partition("/")
     if kind != "topic":
         return True

@@ -17,6 +17,7 @@ from actors.trace.events import (
     LogStart,
     NodeDown,
     NodeUp,
+    PartRemove,
     TierSegment,
 )
 from actors.trace.tier_events import FINISHED
@@ -367,3 +368,150 @@ def test_a_restart_and_an_unknown_past() -> None:
         trace.high_watermark("broker-1", 2, 1)
         trace.waits(1.1)
         assert trace.result("L17").violated == violated
+
+
+# ---- L17: copies -----------------------------------------------------------------------------------------------
+
+
+class Tiered(Segments):
+    """A tiered log of broker-1, which leads, and has looked how far it is copied: up to 2, of 4 that are committed."""
+
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(remote_storage_enable=True, **limits)
+        self.three()
+        self.tier("known", 0)
+        self.begins(0, "remote")
+
+    def tier(self, phase: Any, start: int, broker: int = 1, newest_ms: int = -1) -> str:
+        """Something becomes of the copy of two offsets."""
+        body = TierSegment(TP, f"s{start}", phase, FINISHED, start, start + 1, {"0": start}, newest_ms)
+        return self.emit(f"broker-{broker}", body)
+
+    def writes_in_transaction(self) -> None:
+        """A batch of a transaction."""
+        self.write()
+        body = self.events[-1].body
+        assert isinstance(body, LogAppend)
+        body = msgspec.structs.replace(body, transactional=True)
+        self.events[-1] = msgspec.structs.replace(self.events[-1], body=body)
+
+    def waits(self, bounds: float) -> None:
+        """Time passes, of bounds for a copy."""
+        self.wall += int(bounds * (4_000_000 + 60_000_000))
+        self.emit("driver", CtlFault("other", "drop", "start", [], {}))
+
+
+def test_a_leader_begins_to_copy_what_is_full() -> None:
+    """Shows that a leader has to begin with the next copy in time, and has the time anew when one has failed."""
+    trace = Tiered()
+    trace.waits(0.9)
+    trace.tier("copying", 2)
+    trace.waits(2)
+    result = trace.result("L17")
+    assert (result.status, result.tested) == ("held", 1)
+    event = trace.tier("copy-failed", 2)
+    trace.waits(0.9)
+    assert trace.result("L17").status == "held"
+    trace.waits(0.2)
+    (finding,) = trace.result("L17").violations
+    assert finding.sentence == (
+        "broker-1 did not begin to copy the segment of orders-0 up to 4 within 64 s, although it is full, and "
+        "committed: what is copied ends at 2"
+    )
+    assert event in finding.events
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "violated"),
+    [
+        ("", 1),
+        ("copied", 0),
+        ("copied-by-another", 1),
+        ("uncommitted", 0),
+        ("log-start", 0),
+        ("unready", 0),
+        ("follower", 0),
+        ("down", 0),
+        ("pause", 0),
+        ("transaction", 0),
+        ("clock", 1),
+        ("lag", 0),
+        ("another-lag", 1),
+        ("first-lag", 1),
+        ("removed", 0),
+        ("unclean", 0),
+        ("roll-lost", 0),
+    ],
+)
+def test_when_a_leader_copies_nothing(hindrance: str, violated: int) -> None:
+    """Shows that nothing is to be copied of what is copied, not committed or not there any more, or by who does not
+    lead, has not looked or is stopped; and that nothing is judged where the trace does not tell what may be copied."""
+    trace = Tiered(remote_copy_lag_ms=0)
+    if hindrance == "copied":
+        trace.tier("copied", 2)
+    elif hindrance == "copied-by-another":
+        trace.tier("copied", 2, broker=2)
+    elif hindrance == "uncommitted":
+        trace.truncate("broker-1", 3)
+    elif hindrance == "log-start":
+        trace.begins(4, "delete-records")
+    elif hindrance == "unready":
+        trace.lead(1, 1)
+    elif hindrance == "follower":
+        trace.assume(1, 1, leader=2, high_watermark=4)
+    elif hindrance == "down":
+        trace.down("broker-1")
+    elif hindrance == "pause":
+        trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+    elif hindrance == "transaction":
+        trace.writes_in_transaction()
+    elif hindrance == "clock":
+        trace.emit("broker-2", ClockSet("f", "start", 1, 0))
+        trace.high_watermark("broker-1", 5)
+    elif "lag" in hindrance:
+        topic, value = "bills" if hindrance == "another-lag" else "orders", "0" if hindrance == "first-lag" else "1"
+        trace.emit("controller-101", ConfigChange(5, 1, f"topic/{topic}", "remote.copy.lag.ms", value))
+    elif hindrance == "removed":
+        trace.emit("controller-101", PartRemove(TP, 9, 1, "t"))
+    elif hindrance == "unclean":
+        trace.change(1, 1, cause="unclean")
+    elif hindrance == "roll-lost":
+        trace.tier("copied", 2)
+        trace.roll()
+        trace.high_watermark("broker-1", 5)
+        trace.emit("broker-1", NodeDown("lossy"))
+        trace.incarnations["broker-1"] = 1
+        trace.emit("broker-1", NodeUp("broker", 1, "d", False, False))
+        trace.lead(1, 1)
+        trace.tier("known", 0)
+        trace.tier("known", 2)
+        trace.begins(0, "remote")
+        trace.high_watermark("broker-1", 5, epoch=1)
+    trace.waits(1.1)
+    assert trace.result("L17").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("limits", "violated"),
+    [
+        ({"remote_copy_lag_ms": 0}, 1),
+        ({"remote_copy_lag_ms": 10}, 1),
+        ({"remote_copy_lag_ms": 10_000}, 0),
+        ({"remote_copy_lag_ms": 10_000, "remote_copy_lag_bytes": 0}, 1),
+        ({"remote_copy_lag_ms": -1}, 0),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 10}, 1),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": -1, "retention_ms": -1}, 0),
+    ],
+)
+def test_a_copy_that_waits(limits: dict[str, int], violated: int) -> None:
+    """Shows that a segment has time until it is as old as remote.copy.lag.ms, or the local limit that this stands for,
+    and no longer where any size is enough; no age is judged in a run in which a clock was set."""
+    for skewed in (False, True):
+        trace = Tiered(**limits)
+        if skewed:
+            trace.emit("broker-2", ClockSet("f", "start", 1, 0))
+            trace.high_watermark("broker-1", 5)
+        trace.waits(1.1)
+        at_once = 0 in (limits["remote_copy_lag_ms"], limits.get("remote_copy_lag_bytes"))
+        found = [each for each in trace.result("L17").violations if "did not begin to copy" in each.sentence]
+        assert len(found) == (violated and (at_once or not skewed))
