@@ -170,4 +170,16 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "A leader copies nothing any more after a copy that failed.",
         nemesis="tiers",
     ),
+    Defect(
+        "copy-lag-unheeded",
+        WHERE,
+        "L17",
+        "A leader copies each segment as soon as it is full, whatever remote.copy.lag.ms says.",
+        nemesis="tiers",
+        settings=(
+            "config.log.remote.copy.lag.ms=1500",
+            "config.log.retention.bytes=-1",
+            "config.log.local.retention.bytes=-2",
+        ),
+    ),
 )

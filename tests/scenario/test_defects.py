@@ -273,6 +273,9 @@ PROOFS: dict[str, Proof] = {
     "failed-copy-ends-task": Proof(
         "left-copies", r"did not begin to copy the segment of bills-0 up to [\d,]+ within 3\.1 s"
     ),
+    "copy-lag-unheeded": Proof(
+        "late-copies", r"began to copy the segment of bills-0 .*, although its newest record was \d+ ms old: remote"
+    ),
     "begun-deletions-stay": Proof(
         "left-copies", r"did not begin to delete what is left of a copy of bills-0 below its log start, [\d,]+,"
     ),

@@ -97,7 +97,8 @@ class CopyTask(msgspec.Struct):
         if "copies-uncommitted" in turn.step.defects:
             stable = log.end_offset
         if self.copied < stable:
-            self.left = candidates(log, max(self.copied + 1, log.start_offset), stable, turn.step.wall_ms)
+            now_ms = turn.step.wall_ms if "copy-lag-unheeded" not in turn.step.defects else 0
+            self.left = candidates(log, max(self.copied + 1, log.start_offset), stable, now_ms)
             if "copies-newest-first" in turn.step.defects:
                 self.left.reverse()
 

@@ -101,7 +101,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
 
     What is not copied is not deleted. So a leader begins to copy each full segment once that is committed, and as old
     as remote.copy.lag.ms, whatever became of the copies before: one of them has failed, broker-1 looks every
-    remote.log.manager.task.interval.ms, and copies nothing any more.
+    remote.log.manager.task.interval.ms, and copies nothing any more. It copies no segment sooner, either, unless what
+    is behind it has remote.copy.lag.bytes.
 
     It deletes no sooner, either: with retention.ms 5000, broker-2 deletes the segments up to 80 while the newest record
     in them is 900 ms old. Nobody has read that record yet, and it is gone.
@@ -110,7 +111,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     id = "L17"
     title = (
         "A replica deletes segments that are too much, or too old, at its next look, and no others; a leader of a "
-        "tiered log begins to copy what is full and committed"
+        "tiered log begins to copy what is full and committed, when it is old enough"
     )
     source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405, RemoteLogManager.RLMCopyTask"
     tested_when = (
@@ -128,7 +129,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         "copies of partitions that transactions write to, as the trace does not tell the last stable offset",
         "copies in runs in which remote.copy.lag.ms or remote.copy.lag.bytes was changed",
         "copies that wait until a segment is old enough in runs in which a clock was set",
-        "copies that are made too soon",
+        "copies that are made too soon where remote.copy.lag.bytes, or the local limit that it stands for, is no -1",
     )
 
     def initial(self, key: str, profile: Profile) -> Retained:
@@ -191,7 +192,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         elif kind is TierSegment:
             state.tiered(event.node, body)
             if body.phase == "copying":
-                self._copies(state, event, body)
+                early = self._copies(state, event, body)
         elif kind is PartAssume:
             if state.assume(event.node, body) and state.limits_at(event.node).tiered:
                 self._void(state, event.node)
@@ -235,12 +236,21 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         for name in [name for name in state.due if name.endswith(f"/{COPY}")]:
             del state.due[name]
 
-    def _copies(self, state: Retained, event: Stamped, body: TierSegment) -> None:
-        """A leader begins to copy a segment."""
+    def _copies(self, state: Retained, event: Stamped, body: TierSegment) -> Emissions:
+        """A leader begins to copy a segment, which must be old enough if its size is no reason."""
         name = f"{event.node}/{COPY}"
         known = state.due.get(name)
         if known is not None:
             (self.kept if known.since_us <= event.wall and known.target == body.end + 1 else self.void)(state, name)
+        limits, age_ms = state.limits_at(event.node), event.wall // 1000 - body.max_timestamp
+        by_age = limits.copy_lag_bytes < 0 <= body.max_timestamp and not state.skewed
+        if state.wrong or state.no_copies or not by_age or not 0 <= age_ms < limits.copy_lag_ms:
+            return NOTHING
+        sentence = (
+            f"{event.node} began to copy the segment of {state.key} up to {body.end + 1:,}, although its newest record "
+            f"was {age_ms:,} ms old: remote.copy.lag.ms stands for {limits.copy_lag_ms:,} ms"
+        )
+        return self.violated(state.key, sentence, event)
 
     def _look(self, state: Retained, event: Stamped) -> Emissions:
         """Whether a broker's oldest segment has to go, and whether it has to copy one."""

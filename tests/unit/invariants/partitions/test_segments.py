@@ -515,3 +515,42 @@ def test_a_copy_that_waits(limits: dict[str, int], violated: int) -> None:
         at_once = 0 in (limits["remote_copy_lag_ms"], limits.get("remote_copy_lag_bytes"))
         found = [each for each in trace.result("L17").violations if "did not begin to copy" in each.sentence]
         assert len(found) == (violated and (at_once or not skewed))
+
+
+@pytest.mark.parametrize(
+    ("limits", "newest_ms", "violated"),
+    [
+        ({"remote_copy_lag_ms": 601}, 400, 1),
+        ({"remote_copy_lag_ms": 600}, 400, 0),
+        ({"remote_copy_lag_ms": 601}, -1, 0),
+        ({"remote_copy_lag_ms": 601}, 1001, 0),
+        ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 0}, 400, 0),
+        ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 1000}, 400, 0),
+        ({"remote_copy_lag_ms": 601, "local_retention_bytes": 1000, "retention_bytes": 5000}, 400, 0),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 601}, 400, 1),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 600}, 400, 0),
+        ({"remote_copy_lag_ms": -1, "retention_ms": 601}, 400, 1),
+    ],
+)
+@pytest.mark.parametrize("hindrance", ["", "clock", "lag", "transaction"])
+def test_a_copy_that_comes_too_soon(limits: dict[str, int], newest_ms: int, violated: int, hindrance: str) -> None:
+    """Shows that a segment is copied at the age of remote.copy.lag.ms, or of the local limit that this stands for, and
+    not before, unless what is behind it may be large enough; and what hinders a judgement."""
+    trace = Tiered(**limits)
+    if hindrance == "clock":
+        trace.emit("broker-2", ClockSet("f", "start", 1, 0))
+    elif hindrance == "lag":
+        trace.emit("controller-101", ConfigChange(5, 1, "broker/", "log.remote.copy.lag.bytes", "1"))
+    elif hindrance == "transaction":
+        trace.writes_in_transaction()
+    trace.wall = 1_000_999 - trace.apart
+    event = trace.tier("copying", 2, newest_ms=newest_ms)
+    found = trace.result("L17").violations
+    assert len(found) == (0 if hindrance else violated)
+    for finding in found:
+        lag_ms = max(limits.values())
+        assert finding.sentence == (
+            "broker-1 began to copy the segment of orders-0 up to 4, although its newest record was 600 ms old: "
+            f"remote.copy.lag.ms stands for {lag_ms} ms"
+        )
+        assert event in finding.events
