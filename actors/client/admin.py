@@ -197,7 +197,8 @@ class AdminNode(ClientNode):
             self._retry(step, name, task)
             return
         if isinstance(ended.response, DeleteRecordsResponse):
-            self._deleted(step, name, task, ended, delete_records.take(ended.response))
+            deleted = delete_records.take(ended.response, "deletion-tried-once" in step.defects)
+            self._deleted(step, name, task, ended, deleted)
             return
         error, results = _result(task, ended.response)
         if error and task.kind == DESCRIBE_QUORUM and traits(error).retriable:

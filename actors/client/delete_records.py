@@ -52,14 +52,16 @@ def request_of(offsets: Offsets, timeout_ms: int) -> DeleteRecordsRequest:
     return request
 
 
-def take(response: DeleteRecordsResponse) -> Deleted:
-    """Sort the partitions of an answer."""
+def take(response: DeleteRecordsResponse, once: bool = False) -> Deleted:
+    """Sort the partitions of an answer. ``once``: all are decided, for a defect."""
     taken = Deleted()
     for topic in response.topics:
         for each in topic.partitions:
             tp, error = topic_partition(topic.name, each.partition_index), KafkaError(each.error_code)
             if not error:
                 taken.results[tp], taken.low_watermarks[tp] = error, each.low_watermark
+            elif once:
+                taken.results[tp] = error
             elif traits(error).invalid_metadata:
                 taken.unmapped[tp] = error
             elif traits(error).retriable:

@@ -163,7 +163,8 @@ class OffsetCommits(msgspec.Struct):
 
     def ended(self, step: Step, commit: Commit, error: int, errors: dict[str, int]) -> Committed | None:
         """An attempt ended; None if it is made again."""
-        if commit.deadline_ms > step.now_ms and (traits(error).retriable or error in _AGAIN):
+        again = (traits(error).retriable or error in _AGAIN) and "commit-sync-tried-once" not in step.defects
+        if commit.deadline_ms > step.now_ms and again:
             low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, commit.failures)
             commit.failures += 1
             commit.waiting = True
@@ -288,7 +289,8 @@ class OffsetCommits(msgspec.Struct):
             step.record(ErrorSeen("", Api.OffsetFetch.name, ended.version, error, ended.peer))
         if error == E.UNKNOWN_TOPIC_ID:
             metadata.request_update()  # the topic was made anew: its name has another id by now
-        if error and traits(error).retriable and error != E.UNKNOWN_TOPIC_OR_PARTITION:
+        again = traits(error).retriable and error != E.UNKNOWN_TOPIC_OR_PARTITION
+        if error and again and "positions-looked-up-once" not in step.defects:
             self._fetch_again(step)
             return error, None
         outcome: Outcome = "fail" if error else "ok"

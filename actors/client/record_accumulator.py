@@ -88,6 +88,7 @@ class RecordAccumulator(msgspec.Struct):
     delivery_timeout_ms: int = 120000
     backoff_ms: int = 100
     backoff_max_ms: int = 1000
+    request_timeout_ms: int = 30000
     batches: dict[int, ProducerBatch] = {}
     queues: dict[str, list[int]] = {}
     lingers: dict[str, int] = {}
@@ -113,7 +114,7 @@ class RecordAccumulator(msgspec.Struct):
         queue.append(batch.id)
         if not self.delivery_armed:
             self.delivery_armed = True
-            step.set_timer(DELIVERY, self.delivery_timeout_ms)
+            step.set_timer(DELIVERY, self._lifetime_ms(step))
 
     def ready_head(self, step: Step, tp: str, leader_epoch: int, flush: bool) -> ProducerBatch | None:
         """The first batch of a partition if it may be sent now; starts the timer of what it waits for.
@@ -201,7 +202,7 @@ class RecordAccumulator(msgspec.Struct):
     def expired(self, step: Step) -> list[ProducerBatch]:
         """The timer of delivery.timeout.ms fired: batches that are neither done nor in time, oldest first."""
         open_batches = [batch for batch in self.batches.values() if not batch.done]
-        due = {batch.id: batch.created_ms + self.delivery_timeout_ms for batch in open_batches}
+        due = {batch.id: batch.created_ms + self._lifetime_ms(step) for batch in open_batches}
         left = [at for at in due.values() if at > step.now_ms]
         self.delivery_armed = bool(left)
         if left:
@@ -210,6 +211,10 @@ class RecordAccumulator(msgspec.Struct):
         if "no-delivery-timeout" in step.defects:
             late = []
         return sorted(late, key=lambda batch: batch.id)
+
+    def _lifetime_ms(self, step: Step) -> int:
+        """How long a batch is kept that nobody acknowledges."""
+        return self.request_timeout_ms if "batches-expire-with-requests" in step.defects else self.delivery_timeout_ms
 
     def finish(self, batch: ProducerBatch) -> None:
         """The application was told about a batch: it leaves its queue, and is forgotten once off the wire."""

@@ -278,7 +278,7 @@ class Sender(msgspec.Struct):
         log_start_offset: int,
     ) -> bool:
         often = batch.attempts >= self.retries and "retries-unlimited" not in step.defects
-        if batch.done or often:
+        if batch.done or often or "first-refusal-is-final" in step.defects:
             return False
         if step.now_ms - batch.created_ms >= self.accumulator.delivery_timeout_ms:
             return False

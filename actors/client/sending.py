@@ -38,7 +38,13 @@ def new_sender(config: dict[str, Any], transactional_id: str = "") -> Sender:
     idempotent = config["enable.idempotence"] and acks == ACKS_ALL
     backoff = config["retry.backoff.ms"], config["retry.backoff.max.ms"]
     return Sender(
-        RecordAccumulator(config["batch.size"], config["linger.ms"], config["delivery.timeout.ms"], *backoff),
+        RecordAccumulator(
+            config["batch.size"],
+            config["linger.ms"],
+            config["delivery.timeout.ms"],
+            *backoff,
+            config["request.timeout.ms"],
+        ),
         TransactionManager(
             idempotent,
             *backoff,

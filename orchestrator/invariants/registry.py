@@ -8,6 +8,7 @@ from typing import Any
 from chaos.scenario.invariant_ids import INVARIANT_IDS
 from orchestrator.invariants.clients.acknowledged import AcknowledgedIsNotLost, OneOffsetOneValue
 from orchestrator.invariants.clients.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
+from orchestrator.invariants.clients.patience import RetriableErrorsAreRetried
 from orchestrator.invariants.clients.reads import (
     ConsumersGoForward,
     OnlyCommittedIsShown,
@@ -326,6 +327,7 @@ def _keyed() -> list[AnyFold]:
         CommitsCoverTheirSends(),
         InformationFlowsOneWay(),
         NothingIsMadeOrLost(),
+        RetriableErrorsAreRetried(),
         TransactionsEnd(),
         OnlyDocumentedErrors(),
         RefusalIsBrief(),

@@ -392,6 +392,21 @@ PROOFS: dict[str, Proof] = {
     "fetch-drops-batch": Proof("two-readers", r"got no record there, where consumer-\d had got producer-1:\d+"),
     "fetch-past-hw": Proof("two-readers", r"got producer-1:\d+ at offset .*, but leaders had committed only"),
     "reused-buffer": Proof("one-in-flight", r"with payload digest .* but producer-1 had sent"),
+    "first-refusal-is-final": Proof(
+        "gives-up", r"producer-1 gave the send of \S+ to orders-0 up with \S+ after .* and retries = 2,147,483,647"
+    ),
+    "batches-expire-with-requests": Proof(
+        "gives-up", r"gave the send of \S+ to orders-0 up with REQUEST_TIMED_OUT .* delivery.timeout.ms = 3,000"
+    ),
+    "commit-sync-tried-once": Proof(
+        "gives-up", r"consumer-\d gave up its commit in group g with \S+ after \d+ ms, with 30,000 ms to try again"
+    ),
+    "positions-looked-up-once": Proof(
+        "gives-up", r"consumer-\d gave up its look-up of what group g has committed with [A-Z_]+"
+    ),
+    "deletion-tried-once": Proof(
+        "gives-up", r"did not delete records of orders-0, and gave up with NOT_LEADER_OR_FOLLOWER"
+    ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
