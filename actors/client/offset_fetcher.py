@@ -250,6 +250,8 @@ class OffsetFetcher(msgspec.Struct):
         low = high = self.backoff_ms
         if admin:
             low, high = backoff_range(self.backoff_ms, self.backoff_max_ms, lookup.failures - 1)
+            if "refused-look-up-at-once" in step.defects:
+                low = high = 0
         lookup.waiting = True
         step.set_timer(f"{RETRY}{lookup.id}", low, high)
         return None

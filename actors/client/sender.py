@@ -73,7 +73,7 @@ class Sender(msgspec.Struct):
                 by_broker.setdefault(name, {})[tp] = leader
         for peer, leaders in by_broker.items():
             while any(self._sendable(step, tp, leader, flush) is not None for tp, leader in leaders.items()):
-                if not net.ready(step, peer, self.connection) or self._is_full(net, peer):
+                if not net.ready(step, peer, self.connection) or self._is_full(step, net, peer):
                     break
                 self._send(step, net, metadata, peer, self._drain(step, leaders))
 
@@ -103,10 +103,11 @@ class Sender(msgspec.Struct):
         """A coordinator has answered, or has not."""
         self.transactions.transaction.on_ended(step, self.transactions, ended)
 
-    def _is_full(self, net: NetworkClient, peer: str) -> bool:
+    def _is_full(self, step: Step, net: NetworkClient, peer: str) -> bool:
         """Whether a broker must answer first. With acks=0 it never will: for Kafka's client such a request is over as
         soon as it is sent, and the call that is still open here only tells of a connection that broke."""
-        return self.acks != 0 and net.pending(peer, self.connection) >= self.max_in_flight
+        full = self.acks != 0 and net.pending(peer, self.connection) >= self.max_in_flight
+        return full and "in-flight-unlimited" not in step.defects
 
     def _drain(self, step: Step, leaders: dict[str, Leader]) -> list[ProducerBatch]:
         """Batches of a request to one broker (RecordAccumulator.java drainBatchesForOneNode): once one of its

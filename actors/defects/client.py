@@ -132,6 +132,21 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "A producer sends a batch again until its delivery timeout, whatever its retries.",
         nemesis="clients",
     ),
+    Defect(
+        "refused-look-up-at-once",
+        "actors.client",
+        "X11",
+        "A client that is refused an offset asks again at once.",
+        "KIP-580",
+        nemesis="clients",
+    ),
+    Defect(
+        "in-flight-unlimited",
+        "actors.client",
+        "X11",
+        "A producer has any number of requests under way on a connection.",
+        nemesis="clients",
+    ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that has to be retried is not.", nemesis="clients"),
     Defect(
         "consumer-gives-up",

@@ -450,6 +450,11 @@ PROOFS: dict[str, Proof] = {
     ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
+    "refused-look-up-at-once": Proof(
+        "late-follower",
+        r"-1 was answered again \(\S+\) when it asked for .* orders-0, \d+ ms after refusal 1 in",
+    ),
+    "in-flight-unlimited": Proof("slow-leader", r"sent Produce \d+ to broker-\d while 5 others were under way on its"),
     "retries-unlimited": Proof(
         "refused", r"sends the batch of \S+ to orders-0 again after 3 refusals, with retries = 2"
     ),

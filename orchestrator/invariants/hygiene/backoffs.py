@@ -7,10 +7,20 @@ from typing import Any
 import msgspec
 
 from actors.config import CONFIG
-from actors.node.errors import KafkaError
+from actors.node.errors import KafkaError, error_name, traits
 from actors.node.messages import Api
 from actors.node.spec import partition_name
-from actors.trace.events import ClockSet, ErrorSeen, MetaView, NodeDown, NodeUp, Rpc, SendReturn, Stamped
+from actors.trace.events import (
+    ClockSet,
+    ErrorSeen,
+    ListReturn,
+    MetaView,
+    NodeDown,
+    NodeUp,
+    Rpc,
+    SendReturn,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
 from orchestrator.invariants.folds.routes import NODE
@@ -18,6 +28,11 @@ from orchestrator.invariants.folds.routes import NODE
 RENEWED = ("coordinator", "remote-read-")
 """Beginnings of the names of connections that their owner may give up for new ones, which begin without a pause."""
 REMEMBERED = 4096
+PROBER = "list-offsets"
+"""Role of nodes that look up offsets, most of them as the admin client does."""
+
+TICK_US = 2_000
+"""By how much the time may be wrong at which a call was sent: when it ended and how long it took are rounded."""
 
 
 class Link(msgspec.Struct):
@@ -39,10 +54,21 @@ class Tried(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Call(msgspec.Struct, frozen=True):
+    """A Produce that ended."""
+
+    number: int
+    ended_us: int
+    by: Witness
+
+
 class Pauses(State):
     """Of a node. links: "peer connection" -> its state. tried: first record of a batch -> how it fared. moved:
     partition -> when the node last learned of its leader. sent_us: when the last Produce that ended was sent, at the
-    earliest. grows: whether a pause is told by the failures before it. clock: some fault set the node's clock."""
+    earliest. looked: partition -> how a look-up of an offset has fared so far, of a client that asks as the admin
+    client (``admin``). calls: "peer connection" -> Produces that ended after the last of them was sent. most: how many
+    may be under way there, 0 any number. grows: whether a pause is told by the failures before it. clock: some fault
+    set the node's clock."""
 
     reconnect_ms: tuple[int, int] = (0, 0)
     retry_ms: tuple[int, int] = (0, 0)
@@ -51,6 +77,10 @@ class Pauses(State):
     tried: dict[str, Tried] = {}
     moved: dict[str, int] = {}
     sent_us: int = 0
+    looked: dict[str, Tried] = {}
+    admin: bool = False
+    calls: dict[str, list[Call]] = {}
+    most: int = 0
     grows: bool = True
     clock: bool = False
 
@@ -62,17 +92,31 @@ class RetriesPause(KeyedInvariant[Pauses]):
     Example: reconnect.backoff.ms is 50 and reconnect.backoff.max.ms 1000. Broker-1 is away, and producer-1 has failed
     to connect four times: it waits for 320 to 480 ms. Or retry.backoff.ms is 100, and a batch of producer-1 is refused
     with NOT_ENOUGH_REPLICAS for the third time: it is sent again after 320 to 480 ms, unless another leader is known.
+    The admin client pauses likewise before it asks a leader again for an offset that it was refused. And a producer has
+    no more requests under way on a connection than max.in.flight.requests.per.connection, but for acks=0, which is not
+    answered.
     """
 
     id = "X11"
-    title = "What failed is tried again after the back-off, which grows with each failure, and not too often"
-    source = "KIP-580; KIP-144; KIP-601; Kafka's ExponentialBackoff, RecordAccumulator.java, Sender.canRetry"
-    tested_when = "a node makes a connection again, or a batch that was refused is answered again"
+    title = (
+        "What failed is tried again after the back-off, which grows with each failure, and not too often; and no more "
+        "is under way than is allowed"
+    )
+    source = (
+        "KIP-580; KIP-144; KIP-601; Kafka's ExponentialBackoff, RecordAccumulator.java, Sender.canRetry, "
+        "AdminApiDriver, InFlightRequests.canSendMore"
+    )
+    tested_when = (
+        "a node makes a connection again, a batch or a look-up of an offset that was refused is answered again, or a "
+        "Produce was sent while another one was under way"
+    )
     route = NODE
-    types = (Rpc, ErrorSeen, SendReturn, MetaView, NodeUp, NodeDown, ClockSet)
+    types = (Rpc, ErrorSeen, SendReturn, ListReturn, MetaView, NodeUp, NodeDown, ClockSet)
     unseen = (
         "a pause that is too long: L3 to L16 judge what comes of it",
-        "pauses of requests other than Produce; M2 judges those of metadata",
+        "pauses of other requests than Produce and an admin client's ListOffsets; M2 judges those of metadata",
+        "look-ups after an error that says that the metadata is outdated: another leader may be asked at once",
+        "requests other than Produce that are under way",
         "attempts that were not answered: they count for no limit, and no pause is told by them",
         "nodes on a wrong clock, and batches whose partition has had another leader since",
         "the growth of pauses of clients with transactions, which may be closed and created again",
@@ -82,11 +126,14 @@ class RetriesPause(KeyedInvariant[Pauses]):
         def own(name: str) -> int:
             return int(profile.setting(name, key, CONFIG[name].default))
 
+        unanswered = str(profile.setting("acks", key, CONFIG["acks"].default)) == "0"
         return Pauses(
             key,
             reconnect_ms=(own("reconnect.backoff.ms"), own("reconnect.backoff.max.ms")),
             retry_ms=(own("retry.backoff.ms"), own("retry.backoff.max.ms")),
             retries=own("retries"),
+            admin=key not in profile.consumer_calls,
+            most=0 if unanswered else own("max.in.flight.requests.per.connection"),
             grows=key not in profile.transactional,
         )
 
@@ -96,7 +143,13 @@ class RetriesPause(KeyedInvariant[Pauses]):
         if kind is Rpc:
             return self._called(state, event, body)
         if kind is ErrorSeen:
+            if body.api == Api.ListOffsets.name:
+                return self._not_told(state, event, body) if state.admin and body.tp else NOTHING
             return self._refused(state, event, body) if body.uid else NOTHING
+        if kind is ListReturn:
+            looked = state.looked.pop(partition_name(body.tp), None)
+            answered = body.outcome == "ok" and body.version >= 0
+            return self._told(state, event, body.tp, looked) if looked is not None and answered else NOTHING
         if kind is SendReturn:
             tried = state.tried.pop(body.uid, None)
             answered = body.outcome == "ok" and body.correlation_id >= 0
@@ -107,14 +160,22 @@ class RetriesPause(KeyedInvariant[Pauses]):
         elif kind is ClockSet:
             state.clock = True
         else:
-            state.links, state.tried, state.moved = {}, {}, {}
+            state.links, state.tried, state.moved, state.looked, state.calls = {}, {}, {}, {}, {}
+            if kind is NodeUp:
+                state.admin = state.admin and body.role == PROBER
         return NOTHING
 
     # ---- connections ------------------------------------------------------------------------------------------
 
     def _called(self, state: Pauses, event: Stamped, body: Rpc) -> Emissions:
+        found = self._connected(state, event, body)
         if body.api == Api.Produce.name:
             state.sent_us = event.wall - 1000 * body.took_ms - EARLY_US
+            if state.most and not state.clock:
+                return [*found, *self._under_way(state, event, body)]
+        return found
+
+    def _connected(self, state: Pauses, event: Stamped, body: Rpc) -> Emissions:
         if body.connection.startswith(RENEWED):
             return NOTHING
         link = state.links.setdefault(f"{body.dst} {body.connection}", Link())
@@ -179,3 +240,44 @@ class RetriesPause(KeyedInvariant[Pauses]):
             f"{tried.count} of it, before the back-off of {least_us // 1000:,} ms was over"
         )
         return self.violated(state.key, sentence, tried.by, event)
+
+    def _under_way(self, state: Pauses, event: Stamped, body: Rpc) -> Emissions:
+        """A Produce ended. Those that were under way when it was sent have ended before, as their connection keeps
+        their order."""
+        name = f"{body.dst} {body.connection}"
+        sent_us = event.wall - 1000 * body.took_ms
+        others = [each for each in state.calls.get(name, ()) if each.ended_us > sent_us + TICK_US]
+        before = [each for each in others if each.number < body.correlation_id]
+        state.calls[name] = [*others, Call(body.correlation_id, event.wall, witness(event))]
+        state.tested += bool(before)
+        if len(before) < state.most:
+            return NOTHING
+        sentence = (
+            f"{state.key} sent Produce {body.correlation_id} to {body.dst} while {len(before):,} others were under way "
+            f"on its connection, with max.in.flight.requests.per.connection = {state.most:,}"
+        )
+        return self.violated(state.key, sentence, before[0].by, event)
+
+    # ---- look-ups of offsets ------------------------------------------------------------------------------------
+
+    def _not_told(self, state: Pauses, event: Stamped, body: ErrorSeen) -> Emissions:
+        """A leader refused to tell an offset. It is asked again, unless another one is to be found first."""
+        name = partition_name(body.tp)
+        looked = state.looked.pop(name, None)
+        if not (traits(body.error).invalid_metadata or body.error == KafkaError.UNKNOWN_LEADER_EPOCH):
+            count = 1 if looked is None else looked.count + 1
+            state.looked[name] = Tried(count, event.wall, -1, witness(event))
+        return self._told(state, event, body.tp, looked, body.error) if looked is not None else NOTHING
+
+    def _told(self, state: Pauses, event: Stamped, tp: str, looked: Tried, error: int = 0) -> Emissions:
+        """A leader has answered a look-up that was refused before."""
+        least_us = shortest_us(*state.retry_ms, looked.count - 1)
+        waited_us = event.wall - looked.at_us
+        if state.clock or not self._is_early(state, waited_us, least_us):
+            return NOTHING
+        sentence = (
+            f"{state.key} was answered again ({error_name(error)}) when it asked for an offset of {tp}, "
+            f"{waited_us // 1000:,} ms after refusal {looked.count} in a row, before the back-off of "
+            f"{least_us // 1000:,} ms was over"
+        )
+        return self.violated(state.key, sentence, looked.by, event)
