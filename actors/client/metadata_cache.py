@@ -243,7 +243,8 @@ class MetadataCache(msgspec.Struct):
         step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1
         news = self.update(step, ended.peer, ended.version, response)
-        self.equivalent_answers = 0 if news else self.equivalent_answers + 1
+        if "equivalent-answers-uncounted" not in step.defects:
+            self.equivalent_answers = 0 if news else self.equivalent_answers + 1
 
     # ---- metadata epochs ----------------------------------------------------------------------------------
 
@@ -365,7 +366,7 @@ class MetadataCache(msgspec.Struct):
         """Hear of a leader epoch from another answer than Metadata's. Only a higher one than a remembered one
         counts; then the view is refreshed, and until it has caught up the partition has no current leader."""
         seen = self.last_seen_epochs.get(tp)
-        if epoch < 0 or seen is None or epoch <= seen:
+        if epoch < 0 or seen is None or epoch <= seen or "newer-epochs-unheeded" in step.defects:
             return False
         self.last_seen_epochs[tp] = epoch
         self.wanted = True

@@ -318,6 +318,22 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "KIP-951",
         nemesis="clients",
     ),
+    Defect(
+        "equivalent-answers-uncounted",
+        "actors.client",
+        "M2",
+        "The pause between requests for metadata does not grow while answers bring no news.",
+        "KIP-580",
+        nemesis="clients",
+    ),
+    Defect(
+        "newer-epochs-unheeded",
+        "actors.client",
+        "M2",
+        "A consumer does not heed a leader epoch that comes with a position, and that is newer than its metadata.",
+        "KIP-320",
+        nemesis="groups",
+    ),
     Defect("no-metadata-backoff", "actors.client", "M2", "Metadata is requested again at once.", nemesis="clients"),
 )
 """In the order of their invariants."""

@@ -367,6 +367,13 @@ PROOFS: dict[str, Proof] = {
     "refused-leader-taken": Proof(
         "stale-broker", r"asked broker-1 for offsets of orders-0 in leader epoch 1, although"
     ),
+    "equivalent-answers-uncounted": Proof(
+        "last-known",
+        r"asked for metadata again \d+ ms after .*, with \d answers in a row that brought no news",
+    ),
+    "newer-epochs-unheeded": Proof(
+        "group", r"took up a position in orders-\d with leader epoch \d+, and did not heed that it knew only", (3,)
+    ),
     "no-metadata-backoff": Proof("comes-back", r"asked for metadata again \d+ ms after the last answer, before the"),
     "oldest-duplicate": Proof(
         "lost-answers", r"acknowledged producer-1:\d+, which producer-1 had sent later, at offset [\d,]+ of"

@@ -14,6 +14,7 @@ from actors.node.messages import Api
 from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     ACKS_ALL,
+    ConsPos,
     CtlFault,
     CtlPhase,
     CtlWindow,
@@ -36,6 +37,10 @@ from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, W
 
 NOBODY = -1
 BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
+MAX_AGE = "metadata.max.age.ms"
+WITH_EPOCH = ("committed", "seek")
+"""Reasons of positions that may have a leader epoch which the client does not know (``ConsPos.reason``)."""
+
 CHECKED_SINCE = 4
 """Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
 
@@ -275,13 +280,26 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         return self.violated(state.key, sentence, by, event)
 
 
+class Unheard(msgspec.Struct, frozen=True):
+    """A consumer took up a position whose leader epoch is above the known one, with its event number ``seq``."""
+
+    tp: str
+    epoch: int
+    seen: int
+    seq: int
+    by: Witness
+
+
 class Refreshing(WindowState):
     """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
     partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
     over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_ms:
     the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by: that event;
-    failures: how many in a row were not answered. metadata_epoch: of the last answer that it took over by it. clock: a
-    fault changed the client's clock. silent: who was asked, and is not in the core."""
+    failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1 none; max_age_us:
+    when metadata is too old then; equivalent: how many in a row brought no news. anew: names of partitions that are
+    taken for those of another topic than before. unheard: what it must hear of next. metadata_epoch: of the last answer
+    that it took over by it. clock: a fault changed the client's clock. silent: who was asked, and is not in the
+    core."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
@@ -291,11 +309,38 @@ class Refreshing(WindowState):
     backoff_ms: tuple[int, int] = (0, 0)
     ended_us: int = -1
     failures: int = 0
+    taken_us: int = -1
+    max_age_us: int = 0
+    equivalent: int = 0
+    anew: set[str] = set()
+    unheard: Unheard | None = None
     by: Witness | None = None
     clock: bool = False
     stopping: bool = False
     metadata_epoch: int = -1
     silent: set[str] = set()
+
+    def begin(self, incarnation: int) -> None:
+        """A client that starts knows nothing."""
+        self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
+        self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
+        self.taken_us, self.equivalent, self.anew, self.unheard = -1, 0, set(), None
+
+    def repeats_before(self, at_us: int) -> int:
+        """How many answers in a row have brought no news: none any more once the metadata is too old."""
+        old = self.taken_us >= 0 and at_us >= self.taken_us + self.max_age_us - EARLY_US
+        return 0 if old else self.equivalent
+
+    def take(self, event: Stamped, body: MetaView) -> None:
+        """An answer is taken over. Its news are a leader epoch above the known one, none, one of a partition of which
+        none was known, and another topic; whatever else is different counts as the same."""
+        known = ((self.seen.get(tp, -1), body.epochs.get(tp), tp) for tp in (*body.epochs, *body.accepted))
+        news = bool(body.topic_ids) or any(
+            seen < 0 or partition_name(tp) in self.anew or (epoch is not None and (epoch < 0 or epoch > seen))
+            for seen, epoch, tp in known
+        )
+        self.equivalent = 0 if news else self.repeats_before(event.wall) + 1
+        self.taken_us = event.wall
 
 
 class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
@@ -305,27 +350,29 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
 
     Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 answers that broker-1 leads in leader epoch
     4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
-    sooner than retry.backoff.ms after the last time. (In KIP-232 a client asks again at once whenever an answer is
-    older than its own metadata; Kafka's client keeps its metadata, and asks again when a broker refuses it or reports a
-    newer leader epoch.)
+    sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
+    takes up a committed position with leader epoch 6 must ask, too. (In KIP-232 a client asks again at once whenever an
+    answer is older than its own metadata; Kafka's client keeps its metadata, and asks again when a broker refuses it or
+    reports a newer leader epoch.)
     """
 
     id = "M2"
     title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
-        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; "
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; takes "
+        "up a position with a newer leader epoch than it knows; "
         "refreshes its metadata again; or, in a window, refreshes it after an error that shows that it is outdated"
     )
     route = CLIENT
-    types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, Rpc, RpcReply)
+    types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, ConsPos, Rpc, RpcReply)
     cases = {RpcReply: ("ListOffsets", "Produce")}
     exemptions = {
         "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
     }
     unseen = (
         "The destination and leader epoch of a produce that is answered in a later step.",
-        "The growth of a back-off after answers that bring nothing new; on a wrong clock any pause is accepted.",
+        "On a wrong clock any pause is accepted.",
     )
 
     @property
@@ -333,8 +380,12 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         return (CtlWindow, CtlPhase, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Refreshing:
-        first_ms, longest_ms = (int(profile.setting(name, key, CONFIG[name].default)) for name in BACKOFF)
-        return Refreshing(key, beta_us=beta(profile, self.id), backoff_ms=(first_ms, longest_ms))
+        first_ms, longest_ms, age_ms = (
+            int(profile.setting(name, key, CONFIG[name].default)) for name in (*BACKOFF, MAX_AGE)
+        )
+        return Refreshing(
+            key, beta_us=beta(profile, self.id), backoff_ms=(first_ms, longest_ms), max_age_us=1000 * age_ms
+        )
 
     def hear(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -348,15 +399,22 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         return NOTHING
 
     def step(self, state: Refreshing, event: Stamped) -> Emissions:
+        if state.unheard is None or event.node != state.key:
+            return self._take(state, event)
+        return [*self._heard(state, event, state.unheard), *self._take(state, event)]
+
+    def _take(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is NodeUp or kind is NodeDown:
-            state.incarnation, state.leaders, state.seen, state.ended_us = event.incarnation, {}, {}, -1
-            state.adopted, state.keys, state.metadata_epoch, state.failures = {}, {}, -1, 0
+            state.begin(event.incarnation)
             self.void(state, "refresh")
         elif kind is Rpc:
             return self._ended(state, event, body)
         elif kind is MetaView:
+            for tp in (*body.epochs, *body.accepted):
+                if state.keys.get(partition_name(tp), tp) != tp:
+                    state.anew.add(partition_name(tp))
             note_keys(state.keys, body)
             return self._viewed(state, event, body)
         elif kind is ErrorSeen:
@@ -364,6 +422,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                 return self._wanted(state, event)
         elif kind is RpcReply:
             return self._asked(state, event, body)
+        elif kind is ConsPos:
+            self._placed(state, event, body)
         elif body.kind == "poll" and body.records:
             return self._used(state, event, body.broker, body.tp, body.leader_epoch, "fetched")
         return NOTHING
@@ -419,6 +479,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             return self._left_alone(state, event, body)
         if body.metadata_epoch is not UNSET:
             state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
+        if body.source == "metadata":
+            state.take(event, body)
         found: Emissions = NOTHING
         for tp, epoch in body.epochs.items():
             seen = state.seen.get(tp, -1)
@@ -462,6 +524,31 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         )
         return self.violated(state.key, sentence, event)
 
+    # ---- positions with a leader epoch --------------------------------------------------------------------
+
+    @staticmethod
+    def _placed(state: Refreshing, event: Stamped, body: ConsPos) -> None:
+        """A consumer goes on where its group is, or where its application has been, with the leader epoch of that."""
+        seen = state.seen.get(body.tp, -1)
+        if body.reason not in WITH_EPOCH or not 0 <= seen < body.epoch or partition_name(body.tp) in state.anew:
+            return
+        state.tested += 1
+        state.unheard = Unheard(body.tp, body.epoch, seen, event.seq, witness(event))
+
+    def _heard(self, state: Refreshing, event: Stamped, unheard: Unheard) -> Emissions:
+        """What came next: the client takes the leader epoch for the newest, and its metadata for outdated."""
+        state.unheard, body = None, event.body
+        if type(body) is MetaView and event.seq == unheard.seq + 1:
+            if body.source == "heard" and body.epochs.get(unheard.tp) == unheard.epoch:
+                return NOTHING
+        elif type(body) is NodeUp or type(body) is NodeDown:
+            return NOTHING  # it did not get so far
+        sentence = (
+            f"{state.key} took up a position in {unheard.tp} with leader epoch {unheard.epoch}, and did not heed that "
+            f"it knew only leader epoch {unheard.seen}"
+        )
+        return self.violated(state.key, sentence, unheard.by, event)
+
     # ---- refreshing ---------------------------------------------------------------------------------------
 
     def _wanted(self, state: Refreshing, event: Stamped) -> Emissions:
@@ -486,10 +573,13 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if ended_us < 0 or state.clock:
             return NOTHING
         state.tested += 1
-        least_us = shortest_us(*state.backoff_ms, max(failures - 1, 0))
+        equivalent = state.repeats_before(began_us)
+        least_us = shortest_us(*state.backoff_ms, max(failures - 1, equivalent - 1, 0))
         if began_us - ended_us >= least_us - EARLY_US:
             return NOTHING
         after = f"failure {failures} in a row" if failures else "the last answer"
+        if equivalent > max(failures, 1):
+            after += f", with {equivalent:,} answers in a row that brought no news"
         sentence = (
             f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after {after}, "
             f"before the back-off of {least_us // 1000:,} ms was over"

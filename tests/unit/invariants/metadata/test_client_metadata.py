@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import CtlFault, CtlPhase, ErrorSeen, MetaView, NodeUp, ReplyPartition, Rpc, RpcReply
+from actors.trace.events import (
+    ConsPos,
+    CtlFault,
+    CtlPhase,
+    ErrorSeen,
+    MetaView,
+    NodeDown,
+    NodeUp,
+    ReplyPartition,
+    Rpc,
+    RpcReply,
+)
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -289,6 +300,131 @@ def test_the_pause_between_refreshes_that_fail(last_ms: int, violated: int) -> N
         told.trace.wall += 1000 * after_ms - told.trace.apart
         told.refreshes(outcome=outcome)
     assert told.trace.result("M2").violated == violated
+
+
+def repeated(views: list[MetaView], last_ms: int, **config: int) -> tuple[int, list[str]]:
+    """A client gets answers, each after the shortest pause that Kafka allows, and asks again so much after the last
+    one. Returns how often M2 is violated, and how."""
+    told = Told(config={"retry.backoff.ms": 100, **config})
+    pauses = [80, 80, 160, 320]
+    for number, view in enumerate(views):
+        told.refreshes()
+        told.trace.emit(CLIENT, view)
+        told.trace.wall += 1000 * (pauses[number] if number + 1 < len(views) else last_ms) - 2 * told.trace.apart
+    told.refreshes()
+    result = told.trace.result("M2")
+    return result.violated, [found.sentence for found in result.violations]
+
+
+NEWS = MetaView("broker-3", {TP: 5}, [TP], {TP: 2})
+SAME = MetaView("broker-3", {}, [TP])
+
+
+@pytest.mark.parametrize(("last_ms", "violated"), [(160, 0), (150, 1)])
+def test_the_pause_between_refreshes_without_news(last_ms: int, violated: int) -> None:
+    """Shows that the pause doubles with each answer in a row that has no news, from the second one on."""
+    assert repeated([NEWS, SAME, SAME], last_ms)[0] == violated
+    assert repeated([NEWS, SAME], 80)[0] == 0
+    if violated:
+        (sentence,) = repeated([NEWS, SAME, SAME], last_ms)[1]
+        assert sentence == (
+            "consumer-1 asked for metadata again 150 ms after the last answer, with 2 answers in a row that brought no "
+            "news, before the back-off of 160 ms was over"
+        )
+
+
+@pytest.mark.parametrize(
+    ("view", "violated"),
+    [
+        (MetaView("broker-3", {TP: 6}, [TP], {TP: 2}), 0),
+        (MetaView("broker-3", {TP: -1}, [TP], {TP: 2}), 0),
+        (MetaView("broker-3", {}, [TP, "orders-1"]), 0),
+        (MetaView("broker-3", {}, [TP], topic_ids={"orders": "b"}), 0),
+        (MetaView("broker-3", {"orders-0@b": 0}, ["orders-0@b"], {"orders-0@b": 1}), 0),
+        (MetaView("broker-3", {TP: 4}, []), 1),
+        (MetaView("broker-3", {TP: 5}, [TP], {TP: 3}), 1),
+        (MetaView("broker-3", {}, []), 1),
+    ],
+)
+def test_what_is_news(view: MetaView, violated: int) -> None:
+    """Shows that a newer leader epoch, none, another topic and a partition that was not known are news; another leader,
+    an older leader epoch and a partition that is gone are none."""
+    assert repeated([NEWS, SAME, view], 80)[0] == violated
+
+
+def test_news_that_came_another_way() -> None:
+    """Shows that an answer with a leader epoch that the client has heard of, or taken from a hint, brings no news."""
+    newer = {TP: 7}
+    for other in (
+        MetaView("broker-1", newer, [], source="heard"),
+        MetaView("broker-1", newer, [TP], {TP: 1}, source="hint"),
+    ):
+        told = Told(config={"retry.backoff.ms": 100})
+        for view in (NEWS, SAME, MetaView("broker-3", newer, [TP], {TP: 1}), SAME):
+            told.refreshes()
+            told.trace.emit(CLIENT, view)
+            if view is SAME:
+                told.trace.emit(CLIENT, other)
+            told.trace.wall += 100_000
+        assert "with 2 answers in a row that brought no news" in told.trace.result("M2").violations[0].sentence, other
+
+
+@pytest.mark.parametrize(("age_ms", "violated"), [(80, 0), (95, 1)])
+def test_metadata_that_is_too_old(age_ms: int, violated: int) -> None:
+    """Shows that the pause begins anew once the metadata is too old, and in a new life."""
+    assert repeated([NEWS, SAME, SAME], 82, **{"metadata.max.age.ms": age_ms})[0] == violated
+    told = Told(config={"retry.backoff.ms": 100})
+    for view in (NEWS, SAME, SAME):
+        told.refreshes()
+        told.trace.emit(CLIENT, view)
+        told.trace.wall += 160_000
+    told.trace.up(CLIENT, "consumer")
+    told.refreshes()
+    told.trace.emit(CLIENT, SAME)
+    told.trace.wall += 80_000
+    told.refreshes()
+    assert told.trace.result("M2").violated == 0
+
+
+def position(epoch: int, reason: Any = "committed", tp: str = TP) -> ConsPos:
+    """A consumer takes up a position."""
+    return ConsPos(tp, -1, 7, epoch, reason)
+
+
+HEARD = MetaView("broker-2", {TP: 6}, [], source="heard")
+
+
+@pytest.mark.parametrize(
+    ("then", "violated"),
+    [
+        ([position(6), HEARD], 0),
+        ([position(6, "seek"), HEARD], 0),
+        ([position(6), SAME], 1),
+        ([position(6, "seek"), ErrorSeen(TP, "ListOffsets", 7, 78, "broker-1"), HEARD], 1),
+        ([position(6), MetaView("broker-2", {TP: 7}, [], source="heard")], 1),
+        ([position(6), MetaView("broker-2", {TP: 6}, [TP], {TP: 1}, source="hint")], 1),
+        ([position(6), NodeDown("crash")], 0),
+        ([position(5), SAME], 0),
+        ([position(-1), SAME], 0),
+        ([position(6, "truncation"), SAME], 0),
+        ([position(6, tp="orders-1"), SAME], 0),
+        ([MetaView("broker-3", {"orders-0@b": 0}, ["orders-0@b"]), position(6, tp="orders-0@b"), SAME], 0),
+        ([HEARD, position(6), SAME], 0),
+    ],
+)
+def test_a_position_with_a_newer_leader_epoch(then: list[Any], violated: int) -> None:
+    """Shows that the client hears of a leader epoch that comes with a committed position, or with one that its
+    application has kept, if that is newer than the one which it knows, and before anything else."""
+    told = Told()
+    told.trace.emit(CLIENT, NEWS)
+    for body in then:
+        told.trace.emit(CLIENT, body)
+    result = told.trace.result("M2")
+    assert result.violated == violated
+    assert not violated or result.violations[0].sentence == (
+        "consumer-1 took up a position in orders-0 with leader epoch 6, and did not heed that it knew only leader "
+        "epoch 5"
+    )
 
 
 @pytest.mark.parametrize("then", ["nothing", "metadata", "stop", "closed", "silent"])
