@@ -132,6 +132,14 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "A log begins no new segment, however large or old the active one is.",
         nemesis="retention",
     ),
+    Defect(
+        "full-segments-unsynced",
+        "actors.log",
+        "P29",
+        "A log that begins a new segment does not make the full one durable.",
+        nemesis="retention",
+        settings=("config.krift.os.flush.ms=30000",),
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",

@@ -288,7 +288,8 @@ class ReplicaLog(LogContent):
             return
         base = self.boundary(self.end_offset)
         self._add_segment(step, files, base)
-        files.sync(step, full.file)
+        if "full-segments-unsynced" not in step.defects:
+            files.sync(step, full.file)
         step.record(LogRoll(self.tp, base.offset))
 
     def _add_segment(self, step: Step, files: Files, base: LogBase) -> None:

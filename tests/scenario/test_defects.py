@@ -183,6 +183,9 @@ PROOFS: dict[str, Proof] = {
         "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"
     ),
     "no-limit-is-none-kept": Proof("retention", r"deleted segments of orders-\d up to \d+ by retention.bytes = -1, by"),
+    "full-segments-unsynced": Proof(
+        "retention", r"lost the records of \w+-\d from \d+ on with its machine's power, although a new segment"
+    ),
     "segments-never-full": Proof(
         "retention", r"appended \d+ of \w+-\d to a segment of \d+ bytes at least, with segment.bytes = 600"
     ),

@@ -1,4 +1,4 @@
-"""P29: when a log begins a new segment."""
+"""P29: when a log begins a new segment, and that the full one is durable from then on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from actors.node.spec import is_recreated
 from actors.trace.events import (
     ClockSet,
     ConfigChange,
+    CtlFault,
+    DiskRuleChange,
     LogAppend,
     LogLocalStart,
     LogRoll,
     LogStart,
     LogTrunc,
+    NodeDown,
     NodeUp,
+    PartAssume,
     Stamped,
 )
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.own_segments import (
@@ -30,6 +35,9 @@ from orchestrator.invariants.mirrors.own_segments import (
     least_bytes,
 )
 
+SYNC_US = 1_000_000
+"""A Sync of a disk that nothing slows down takes less."""
+
 
 class Active(msgspec.Struct):
     """The active segment of a replica: its size at least, and the newest timestamp of its first batch, -1 not known."""
@@ -38,13 +46,52 @@ class Active(msgspec.Struct):
     first_ms: int = -1
 
 
+class Roll(msgspec.Struct):
+    """A new segment began at ``base``, and all before it was to become durable."""
+
+    base: int
+    at_us: int
+    by: Witness
+
+
+class Full(msgspec.Struct):
+    """The full segments of a replica in one life of its broker, since that has a role for it. ``recent``: rolls whose
+    Sync may not be over; ``durable``: the last one before those."""
+
+    incarnation: int
+    durable: Roll | None = None
+    recent: list[Roll] = []
+
+    def settle(self, now_us: int) -> None:
+        """Syncs are over by now."""
+        while self.recent and now_us - self.recent[0].at_us > SYNC_US:
+            self.durable = self.recent.pop(0)
+
+    def cut(self, to: int) -> None:
+        """The log is truncated; what is left of a full segment is durable as before."""
+        for roll in (*self.recent, *([self.durable] if self.durable else [])):
+            roll.base = min(roll.base, to)
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """A disk lost records of a segment that was full since ``by``, unless it was wiped."""
+
+    sentence: str
+    by: tuple[Witness, Witness] | None
+
+
 class Rolling(State):
     """active: of each broker, but for one that was cut or read from the disk since: nobody knows what is in it until
-    the next one begins. changed: the limits are not those of the beginning any more. skewed: nodes whose clock was
-    set."""
+    the next one begins. full: by broker; losses: of brokers that are down. timers: whose disk is slow, or who is
+    stopped; ``free_us``: when the last Sync that this held up is over. changed: the limits are not those of the
+    beginning any more. skewed: nodes whose clock was set."""
 
     profile: Profile = Profile()
     active: dict[str, Active] = {}
+    full: dict[str, Full] = {}
+    losses: dict[str, Loss] = {}
+    timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
+    free_us: dict[str, int] = {}
     limits: dict[str, Limits] = {}
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     changed: bool = False
@@ -53,40 +100,56 @@ class Rolling(State):
 
 class SegmentsAreRolled(KeyedInvariant[Rolling]):
     """Retention and remote storage take whole segments, and never the active one. A log that begins no new segment
-    keeps everything, and copies nothing.
+    keeps everything, and copies nothing. A full segment is made durable, so that a loss of power takes records of the
+    active segment alone.
 
     Example: segment.bytes is 1000, and the active segment of broker-1 has 980 bytes. Its next batch has 80, and goes
     into the same segment. Or segment.ms is a second, and a batch goes into the segment whose first one is from two
-    seconds before, by the timestamps of their records.
+    seconds before, by the timestamps of their records. Or broker-1 began a segment at 1,310 ten seconds ago, its
+    machine loses power, and its log ends at 1,204.
     """
 
     id = "P29"
-    title = "A log begins a new segment when the active one has reached segment.bytes or segment.ms"
-    source = "Kafka's LogSegment.shouldRoll"
-    tested_when = "a replica appends to a segment that is not empty"
+    title = (
+        "A log begins a new segment when the active one has reached segment.bytes or segment.ms, and then makes the "
+        "full one durable"
+    )
+    source = "Kafka's LogSegment.shouldRoll; UnifiedLog.roll"
+    tested_when = (
+        "a replica appends to a segment that is not empty; or a broker comes back whose machine lost power after a "
+        "segment was full"
+    )
     route = PARTITION
-    types = (LogAppend, LogRoll, LogTrunc, LogStart, LogLocalStart)
+    types = (LogAppend, LogRoll, LogTrunc, LogStart, LogLocalStart, PartAssume)
     unseen = (
         "keys and values of records, which count for the size, and are not in the trace",
         "segments that were truncated or read from the disk: what is left in them is not known",
         "partitions whose limits an operator changes, and topics that were created again",
         "a segment that is rolled too early",
         "the age of a marker that a leader wrote whose clock was set",
+        "a loss of what was full in an earlier life of the broker, or for a second at most",
+        "a loss of segments that were full while the broker was stopped, or its disk was slow",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeUp, ConfigChange, ClockSet)
+        return (NodeUp, NodeDown, ConfigChange, ClockSet, CtlFault, DiskRuleChange)
 
     def initial(self, key: str, profile: Profile) -> Rolling:
         return Rolling(key, profile=profile, changed=is_recreated(key))
 
     def hear(self, state: Rolling, event: Stamped) -> Emissions:
         body: Any = event.body
-        if type(body) is NodeUp:
+        kind = type(body)
+        if kind is NodeUp:
             state.active.pop(event.node, None)
-        elif type(body) is ClockSet:
+            return self._back(state, event, body)
+        if kind is NodeDown:
+            self._ends(state, event, body)
+        elif kind is ClockSet:
             state.skewed.add(event.node)
+        elif kind is CtlFault or kind is DiskRuleChange:
+            self._hinder(state, event, body)
         elif changes_limits(state.profile, state.key, body):
             state.changed = True
         return NOTHING
@@ -96,11 +159,70 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         kind = type(body)
         if kind is LogAppend:
             return self._append(state, event, body)
-        if kind is LogRoll:
+        if kind is PartAssume:
+            if event.node not in state.full:
+                state.full[event.node] = Full(event.incarnation)
+        elif kind is LogRoll:
             state.active[event.node] = Active()
-        elif kind is LogTrunc or body.reason in (*ANEW, "load", "remote"):
+            self._rolled(state, event, body)
+        elif kind is LogTrunc:
             state.active.pop(event.node, None)
+            if event.node in state.full:
+                state.full[event.node].cut(body.to)
+        elif body.reason in (*ANEW, "load", "remote"):
+            state.active.pop(event.node, None)
+            if event.node in state.full:
+                state.full[event.node] = Full(event.incarnation)
         return NOTHING
+
+    # ---- full segments are durable ------------------------------------------------------------------------------
+
+    @staticmethod
+    def _hinder(state: Rolling, event: Stamped, body: CtlFault | DiskRuleChange) -> None:
+        """Syncs may take longer from now on, or no longer once those under way are over."""
+        for node, late_us in state.timers.take(event, body):
+            state.free_us[node] = max(state.free_us.get(node, 0), event.wall + late_us + SYNC_US)
+            full = state.full.get(node)
+            if full is not None:
+                full.settle(event.wall)
+                full.recent.clear()
+
+    @staticmethod
+    def _rolled(state: Rolling, event: Stamped, body: LogRoll) -> None:
+        """A segment is full. One that a process finds at its start was full before."""
+        full = state.full.get(event.node)
+        if full is None or full.incarnation != event.incarnation:
+            return
+        full.settle(event.wall)
+        if not state.timers.are_wrong(event.node) and event.wall >= state.free_us.get(event.node, 0):
+            full.recent.append(Roll(body.base, event.wall, witness(event)))
+
+    @staticmethod
+    def _ends(state: Rolling, event: Stamped, body: NodeDown) -> None:
+        """A process ends. Whether its disk was wiped is known when the next one begins."""
+        full = state.full.pop(event.node, None)
+        if full is None or body.mode != "lossy" or full.incarnation != event.incarnation:
+            return
+        full.settle(event.wall)
+        roll = full.durable
+        if roll is None:
+            return
+        first = body.lost.get(state.key, roll.base)
+        sentence = (
+            f"{event.node} lost the records of {state.key} from {first:,} on with its machine's power, although a new "
+            f"segment had begun at {roll.base:,} more than a second before"
+        )
+        state.losses[event.node] = Loss(sentence, (roll.by, witness(event)) if first < roll.base else None)
+
+    def _back(self, state: Rolling, event: Stamped, body: NodeUp) -> Emissions:
+        loss = state.losses.pop(event.node, None)
+        state.full.pop(event.node, None)
+        if loss is None or body.wiped:
+            return NOTHING
+        state.tested += 1
+        return NOTHING if loss.by is None else self.violated(state.key, loss.sentence, *loss.by)
+
+    # ---- new segments -------------------------------------------------------------------------------------------
 
     def _append(self, state: Rolling, event: Stamped, body: LogAppend) -> Emissions:
         newest_ms = state.timestamps.of(body, event.wall, clock_is_right=event.node not in state.skewed)

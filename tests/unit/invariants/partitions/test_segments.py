@@ -1,4 +1,4 @@
-"""P29 and L17: that logs begin new segments, and that old ones go."""
+"""P29 and L17: that logs begin new segments and keep the full ones, and that old ones go."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from actors.trace.events import (
     ClockSet,
     ConfigChange,
     CtlFault,
+    DiskRuleChange,
     LogAppend,
     LogLocalStart,
     LogRoll,
@@ -140,6 +141,132 @@ def test_limits_that_are_changed() -> None:
         trace.write()
         trace.write()
         assert trace.result("P29").violated == violated
+
+
+def loses(trace: Segments, lost: int | None, wiped: bool = False) -> str:
+    """The machine of broker-1 loses power, and the broker comes back."""
+    event = trace.down("broker-1", "lossy", lost={"bills-0": 0} if lost is None else {TP: lost})
+    trace.up("broker-1", wiped=wiped)
+    return event
+
+
+def full(after_us: int = 2_000_000) -> Segments:
+    """A full segment of two batches, for so long, and the active one with a batch."""
+    trace = Segments()
+    trace.write()
+    trace.write()
+    trace.roll()
+    trace.wall += after_us
+    trace.write()
+    return trace
+
+
+def test_a_loss_of_power_that_takes_of_a_full_segment() -> None:
+    """Shows that what is before the active segment must be on the disk, and that the roll and the loss are the
+    evidence; no loss of this log tests P29, too."""
+    trace = Segments()
+    trace.write()
+    trace.write()
+    rolled = trace.roll()
+    trace.wall += 2_000_000
+    trace.write()
+    down = loses(trace, 1)
+    (finding,) = trace.result("P29").violations
+    assert finding.events == [rolled, down]
+    assert finding.sentence == (
+        "broker-1 lost the records of orders-0 from 1 on with its machine's power, although a new segment had begun at "
+        "2 more than a second before"
+    )
+    for lost in (2, None):
+        trace = full()
+        before = trace.result("P29").tested
+        loses(trace, lost)
+        result = trace.result("P29")
+        assert (result.violated, result.tested) == (0, before + 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [
+        ("", 1),
+        ("soon", 0),
+        ("wiped", 0),
+        ("crash", 0),
+        ("former-life", 0),
+        ("at-start", 0),
+        ("cut", 0),
+        ("cut-less", 1),
+        ("anew", 0),
+        ("older", 1),
+    ],
+)
+def test_what_a_loss_of_power_may_take(case: str, violated: int) -> None:
+    """Shows that a Sync has a second, that a wiped disk loses all, and that a process which is killed loses nothing; a
+    segment that was full in a life before, or that a process finds, is not judged, nor is what was cut or begins anew;
+    but the last segment that is full for long enough counts, whatever began since."""
+    trace = full(900_000 if case == "soon" else 2_000_000)
+    if case == "crash":
+        trace.down("broker-1", "crash", lost={TP: 1})
+        trace.up("broker-1")
+    elif case in ("former-life", "at-start"):
+        trace.down("broker-1")
+        trace.up("broker-1")
+        if case == "at-start":
+            trace.roll()
+            trace.wall += 2_000_000
+        trace.lead(1, 1)
+    elif case in ("cut", "cut-less"):
+        trace.truncate("broker-1", 1 if case == "cut" else 2)
+    elif case == "anew":
+        trace.begins(9, "out-of-range")
+    elif case == "older":
+        trace.roll()
+    loses(trace, 1, wiped=case == "wiped")
+    assert trace.result("P29").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("node", "kind", "when", "violated"),
+    [
+        ("broker-1", "slow-disk", "before", 0),
+        ("broker-1", "slow-disk", "just-before", 0),
+        ("broker-1", "slow-disk", "long-before", 1),
+        ("broker-1", "slow-disk", "just-after", 0),
+        ("broker-1", "slow-disk", "after", 1),
+        ("broker-1", "pause", "before", 0),
+        ("broker-1", "pause", "just-after", 0),
+        ("broker-1", "pause", "after", 1),
+        ("broker-1", "drop", "before", 1),
+        ("broker-2", "pause", "before", 1),
+    ],
+)
+def test_syncs_that_take_longer(node: str, kind: str, when: str, violated: int) -> None:
+    """Shows that a segment which becomes full while its disk is slow or its broker stopped, or whose Sync that holds
+    up, is not judged; and that a hindrance which is over before, with what it held up, or comes later, is no excuse."""
+    trace = Segments()
+
+    def hinders(phase: Any) -> None:
+        if kind == "slow-disk":
+            trace.emit(node, DiskRuleChange("f/1", phase, 1_000_000, 2_000_000, 0))
+        else:
+            trace.emit("driver", CtlFault("f", kind, phase, [node], {}))
+
+    trace.write()
+    trace.write()
+    if when.endswith("before"):
+        hinders("start")
+        if when != "before":
+            hinders("stop")
+            trace.wall += 5_000_000 if when == "long-before" else 2_000_000
+    trace.roll()
+    if when == "just-after":
+        hinders("start")
+    trace.wall += 2_000_000
+    if when == "after":
+        hinders("start")
+    trace.write()
+    loses(trace, 1)
+    assert trace.result("P29").violated == violated
 
 
 # ---- L17 -------------------------------------------------------------------------------------------------------
