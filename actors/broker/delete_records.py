@@ -133,6 +133,8 @@ def _begin_at(turn: Turn, partition: Partition, deletion: PartitionDeletion) -> 
         return KafkaError.OFFSET_OUT_OF_RANGE
     elif "deletes-whole-batches" in turn.step.defects:
         offset = log.boundary_at_or_above(offset)
+    if offset == log.high_watermark and "deletes-below-watermark-only" in turn.step.defects:
+        return KafkaError.OFFSET_OUT_OF_RANGE
     deletion.offset = offset
     log.increment_start_offset(turn.step, offset, "delete-records")
     return KafkaError.NONE

@@ -62,6 +62,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "deletes-below-watermark-only",
+        "actors.broker",
+        "P28",
+        "A leader takes its high watermark, up to which it is asked to delete records, for an offset out of range.",
+        nemesis="retention",
+    ),
+    Defect(
         "deletion-awaits-nobody",
         "actors.broker",
         "P28",

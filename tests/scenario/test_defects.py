@@ -194,6 +194,9 @@ PROOFS: dict[str, Proof] = {
     "deletes-whole-batches": Proof(
         "deletions", r"deleted the records of orders-0 up to \d+, but the request was up to 33"
     ),
+    "deletes-below-watermark-only": Proof(
+        "deletions", r"refused DeleteRecords of orders-\d up to -1 with OFFSET_OUT_OF_RANGE, but it leads with high"
+    ),
     "deletion-awaits-nobody": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-tells-end-for-start": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-keeps-log-start": Proof(

@@ -1,4 +1,4 @@
-"""P28: the records that DeleteRecords deletes, and its answers."""
+"""P28: the records that DeleteRecords deletes, and its answers and refusals."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Any
 
 import msgspec
 
+from actors.broker.coordinator_common.partitions import INTERNAL_TOPICS
 from actors.client.admin import DELETE_RECORDS
 from actors.config import CONFIG
-from actors.node.spec import node_name, partition_name
+from actors.features import KAFKA_7408
+from actors.node.errors import KafkaError
+from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     DELETE_UP_TO_HIGH_WATERMARK,
     AdminInvoke,
     AdminReturn,
     CtlFault,
+    IsrPropose,
     LogHw,
     LogLocalStart,
     LogStart,
@@ -22,6 +26,7 @@ from actors.trace.events import (
     NodeUp,
     PartAssume,
     PartChange,
+    PartRemove,
     RecordsDelete,
     Stamped,
 )
@@ -107,8 +112,19 @@ class Start(msgspec.Struct):
                 self.kept, self.kept_by = start, by
 
 
+class Role(msgspec.Struct):
+    """What a broker does for the partition in this life, and its high watermark."""
+
+    leads: bool
+    leader_epoch: int
+    high_watermark: int
+    by: Witness
+
+
 class Deletions(State):
-    """asks: the newest ones; open: operation -> what was asked. logs: by broker. replicas: ids. tells: whether leaders
+    """asks: the newest ones; open: operation -> what was asked. logs, roles: by broker. removed: the topic was, if only
+    by a controller that was replaced. recovers: an unclean leader serves nobody until it has told the controller that
+    its log is in order; unclean: those that have not, and their leader epochs. replicas: ids. tells: whether leaders
     tell followers of log starts; told: leader epoch -> the first high watermark after its leader moved the log start,
     and that. interval_us, first_us: node -> how often it checkpoints log starts, and how long after its start, "" all
     others."""
@@ -116,6 +132,10 @@ class Deletions(State):
     asks: list[Ask] = []
     open: dict[str, Ask] = {}
     logs: dict[str, Start] = {}
+    roles: dict[str, Role] = {}
+    removed: bool = False
+    recovers: bool = False
+    unclean: dict[str, int] = {}
     replicas: list[int] = []
     tells: bool = True
     told: dict[int, tuple[int, int]] = {}
@@ -134,22 +154,31 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     on are kept.
 
     Example: an operator asks broker-1 to delete orders-0 up to 40. Broker-1 answers with a low watermark of 40, while
-    the log of broker-2, which is alive, starts at 0; broker-1 dies, broker-2 leads, and the records are back.
+    the log of broker-2, which is alive, starts at 0; broker-1 dies, broker-2 leads, and the records are back. Or
+    broker-1 leads with high watermark 40, and refuses the request with OFFSET_OUT_OF_RANGE.
 
-    The check takes log starts from the trace of each broker, not from the leader's answer.
+    The check takes log starts, roles and high watermarks from the trace of each broker, not from the leader's answer.
+    A leader refuses an offset above its high watermark, and a negative one other than -1. Below its log start nothing
+    is left to delete, and it does not refuse that. With `kafka-7408` a leader that was elected uncleanly serves nobody
+    until it has told the controller that its log is in order.
     """
 
     id = "P28"
     title = (
-        "DeleteRecords deletes the requested records and no others, and its low watermark holds for all live replicas"
+        "DeleteRecords deletes the requested records and no others, its low watermark holds for all live replicas, and "
+        "no request is refused without a reason"
     )
-    source = "KIP-107; Kafka's Partition.lowWatermarkIfLeader, LogManager.checkpointLogStartOffsets"
+    source = (
+        "KIP-107; Kafka's Partition.deleteRecordsOnLeader, Partition.lowWatermarkIfLeader, "
+        "LogManager.checkpointLogStartOffsets"
+    )
     tested_when = (
-        "a leader moves its log start for a request, or answers a request; a broker restarts whose log start had to "
+        "a leader moves its log start for a request, or answers a request; a broker with a role refuses a request; a "
+        "broker restarts whose log start had to "
         "be in its checkpoint; or a follower learns of two newer high watermarks of a leader that moved its log start"
     )
     route = PARTITION
-    types = (LogStart, LogLocalStart, LogTrunc, LogHw, PartAssume, PartChange, RecordsDelete)
+    types = (LogStart, LogLocalStart, LogTrunc, LogHw, PartAssume, PartChange, PartRemove, IsrPropose, RecordsDelete)
     exemptions = {
         "restarted": "The replica had that log start before its restart, but not yet in its checkpoint, which is "
         "written every log.flush.start.offset.checkpoint.interval.ms."
@@ -157,7 +186,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     unseen = (
         "a request for offset -1 that deletes less than up to the high watermark: P22 judges that it deletes no more",
         "replicas that were fenced, as far as the leader knew: they learn the log start when they fetch again",
-        "the time that an answer takes: X2 and L7 judge that there is an answer",
+        "the time that an answer takes, and REQUEST_TIMED_OUT: X2 and L7 judge that there is an answer",
     )
 
     @property
@@ -171,7 +200,9 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             return {node: 1000 * ms for node, ms in {"": default_ms, **own}.items()}
 
         tells = not profile.is_older(FETCH, TELLS_LOG_START, "", *profile.nodes)
-        return Deletions(key, tells=tells, interval_us=own_us(CHECKPOINT), first_us=own_us(FIRST_CHECKPOINT))
+        recovers = profile.feature(KAFKA_7408) not in ("", "off") or KAFKA_7408 in profile.bounced
+        intervals_us, firsts_us = own_us(CHECKPOINT), own_us(FIRST_CHECKPOINT)
+        return Deletions(key, recovers=recovers, tells=tells, interval_us=intervals_us, first_us=firsts_us)
 
     # ---- what concerns every partition -------------------------------------------------------------------
 
@@ -193,8 +224,10 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             self._end(state, event, body)
             return NOTHING
         state.known.apply(event)
-        if kind is NodeUp and event.node in state.logs:
-            state.log(event.node).restart(event)
+        if kind is NodeUp:
+            state.roles.pop(event.node, None)
+            if event.node in state.logs:
+                state.log(event.node).restart(event)
         return NOTHING
 
     @staticmethod
@@ -241,11 +274,15 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     def step(self, state: Deletions, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
-        if kind is PartChange:
-            state.replicas = body.replicas
+        if kind in (PartChange, PartRemove, IsrPropose):
+            self._governed(state, event, body)
             return NOTHING
-        if kind is LogHw and not state.asks:
-            return NOTHING
+        role = state.roles.get(event.node)
+        if kind is LogHw:
+            if role is not None:
+                role.high_watermark = body.new
+            if not state.asks:
+                return NOTHING
         log = state.log(event.node)
         if kind is LogHw:
             return self._committed(state, event, body, log)
@@ -259,13 +296,55 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             log.begin(body.log_start, event)
         elif kind is LogTrunc:
             log.cut(body.to)
+            if role is not None:
+                role.high_watermark = min(role.high_watermark, body.to)
         elif kind is PartAssume:
+            leads = body.role == "leader"
+            state.roles[event.node] = Role(leads, body.leader_epoch, body.high_watermark, witness(event))
             return self._back(state, event, log)
         elif body.phase == "begin":
             return self._begun(state, event, body, log)
         elif not body.error:
             return self._answered(state, event, body)
+        elif role is not None:
+            return self._refused(state, event, body, role)
         return NOTHING
+
+    @staticmethod
+    def _governed(state: Deletions, event: Stamped, body: PartChange | PartRemove | IsrPropose) -> None:
+        """A controller changes or removes the partition, or a leader learns what became of its proposal."""
+        if type(body) is PartRemove:
+            state.removed = True
+        elif type(body) is PartChange:
+            state.replicas = body.replicas
+            if body.cause == "unclean" and state.recovers:
+                state.unclean[node_name(body.leader)] = body.leader_epoch
+        elif body.outcome == "accepted" and body.leader_epoch >= state.unclean.get(event.node, -1):
+            state.unclean.pop(event.node, None)
+
+    def _refused(self, state: Deletions, event: Stamped, body: RecordsDelete, role: Role) -> Emissions:
+        """An error must say what keeps the broker from it. That followers did not say in time that they have done it is
+        one as well."""
+        error = KafkaError(body.error)
+        state.tested += 1
+        if error is KafkaError.REQUEST_TIMED_OUT:
+            return NOTHING
+        wrong = "that is no reason"
+        if error is KafkaError.OFFSET_OUT_OF_RANGE:
+            possible = body.asked == DELETE_UP_TO_HIGH_WATERMARK or 0 <= body.asked <= role.high_watermark
+            wrong = f"it leads with high watermark {role.high_watermark:,}" if role.leads and possible else ""
+        elif error is KafkaError.NOT_LEADER_OR_FOLLOWER:
+            serves = role.leads and role.leader_epoch == body.leader_epoch and event.node not in state.unclean
+            wrong = f"it leads in leader epoch {role.leader_epoch}" if serves else ""
+        elif error is KafkaError.UNKNOWN_TOPIC_OR_PARTITION:
+            wrong = "" if state.removed else f"it has a replica of it in leader epoch {role.leader_epoch}"
+        elif error is KafkaError.INVALID_TOPIC_EXCEPTION:
+            topic = split_topic_partition(state.key)[0]
+            wrong = "" if topic in INTERNAL_TOPICS else "the topic is not internal"
+        if not wrong:
+            return NOTHING
+        sentence = f"{event.node} refused DeleteRecords of {state.key} up to {body.asked:,} with {error.name}, but"
+        return self.violated(state.key, f"{sentence} {wrong}", role.by, event)
 
     def _committed(self, state: Deletions, event: Stamped, body: LogHw, log: Start) -> Emissions:
         """A high watermark moves. A follower hears of it in the answer that tells it where its leader's log starts: of

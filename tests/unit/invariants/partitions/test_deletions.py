@@ -1,4 +1,4 @@
-"""P28: what DeleteRecords deletes, and what it answers."""
+"""P28: what DeleteRecords deletes, what it answers, and when it refuses."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from actors.trace.events import (
     AdminReturn,
     BrokerReg,
     CtlFault,
+    IsrPropose,
     LogHw,
     LogLocalStart,
     LogStart,
@@ -21,6 +22,7 @@ from actors.trace.events import (
     MetaImage,
     PartAssume,
     PartChange,
+    PartRemove,
     RecordsDelete,
     RunMeta,
 )
@@ -91,7 +93,8 @@ class Deleting(TraceBuilder):
 
 
 def test_a_deletion_from_the_request_to_the_answer() -> None:
-    """Shows that the deletion, the answer of the broker and that to the operator each test it; a refusal does not."""
+    """Shows that the deletion, the answer of the broker and that to the operator each test it; a refusal by a broker
+    without a role does not."""
     trace = Deleting()
     trace.moved()
     trace.starts(ALIVE, 5)
@@ -275,6 +278,98 @@ def test_a_broker_that_was_kept_from_its_timers(kind: str, status: str) -> None:
     trace.down(ALIVE)
     trace.back(ALIVE)
     assert trace.p28.status == status
+
+
+def leading(role: Any = "leader", **profile: Any) -> Deleting:
+    """broker-1 has taken a role up, with high watermark 20."""
+    trace = Deleting()
+    trace.events[0] = msgspec.structs.replace(trace.events[0], body=RunMeta("s", "v", "sim", 1, [], profile))
+    trace.emit(LEADER, PartAssume(TP, role, 1, 0, 0, 30, 20 if role == "leader" else -1, 20, 9))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("asked", "high_watermark", "violated"),
+    [(-1, 20, 1), (0, 20, 1), (20, 20, 1), (21, 20, 0), (-2, 20, 0), (25, 25, 1), (15, 12, 0), (12, 12, 1)],
+)
+def test_an_offset_that_is_out_of_range(asked: int, high_watermark: int, violated: int) -> None:
+    """Shows that a leader may refuse what is above its high watermark, as it has moved or was cut, and what is negative
+    and does not stand for it; with the role and the refusal as evidence."""
+    trace = leading()
+    assumed = trace.events[-1].id
+    if high_watermark > 20:
+        trace.emit(LEADER, LogHw(TP, "leader", 0, high_watermark, 30, 0))
+    elif high_watermark < 20:
+        trace.emit(LEADER, LogTrunc(TP, 30, high_watermark, "last-stable-offset", 0))
+    event = trace.deletes(asked, -1, "end", error=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert (trace.p28.violated, trace.p28.tested) == (violated, 1)
+    if violated:
+        (finding,) = trace.p28.violations
+        assert finding.events == [assumed, event]
+        assert finding.sentence == (
+            f"broker-1 refused DeleteRecords of orders-0 up to {asked:,} with OFFSET_OUT_OF_RANGE, but it leads with "
+            f"high watermark {high_watermark}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("role", "error", "says"),
+    [
+        ("leader", KafkaError.NOT_LEADER_OR_FOLLOWER, "it leads in leader epoch 0"),
+        ("follower", KafkaError.NOT_LEADER_OR_FOLLOWER, ""),
+        ("follower", KafkaError.OFFSET_OUT_OF_RANGE, ""),
+        ("leader", KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "it has a replica of it in leader epoch 0"),
+        ("follower", KafkaError.UNKNOWN_TOPIC_OR_PARTITION, "it has a replica of it in leader epoch 0"),
+        ("leader", KafkaError.INVALID_TOPIC_EXCEPTION, "the topic is not internal"),
+        ("leader", KafkaError.UNKNOWN_SERVER_ERROR, "that is no reason"),
+        ("leader", KafkaError.REQUEST_TIMED_OUT, ""),
+    ],
+)
+def test_what_keeps_a_broker_from_deleting(role: str, error: KafkaError, says: str) -> None:
+    """Shows which errors a leader, or a follower, has a reason for."""
+    trace = leading(role)
+    trace.deletes(5, -1, "end", error=error)
+    sentence = f"broker-1 refused DeleteRecords of orders-0 up to 5 with {error.name}, but {says}"
+    assert (trace.sentences, trace.p28.tested) == ([sentence] if says else [], 1)
+
+
+def test_a_leader_that_was_started_anew_or_elected_again() -> None:
+    """Shows that a broker has no role before it takes one up in its new life, and is judged by the newest."""
+    trace = leading()
+    trace.down(LEADER)
+    trace.up(LEADER)
+    trace.deletes(5, -1, "end", error=KafkaError.NOT_LEADER_OR_FOLLOWER)
+    assert (trace.p28.violated, trace.p28.tested) == (0, 0)
+    trace = leading()
+    trace.emit(LEADER, PartAssume(TP, "leader", 1, 1, 1, 30, 30, 20, 9))
+    trace.deletes(5, -1, "end", error=KafkaError.NOT_LEADER_OR_FOLLOWER)
+    assert trace.p28.violated == 0, "it answered before it had led in that epoch"
+
+
+def test_a_topic_that_was_removed() -> None:
+    """Shows that a broker which may have heard of the removal of a topic need not know it."""
+    trace = leading()
+    trace.emit(CONTROLLER, PartRemove(TP, 12, 1, "topic"))
+    trace.deletes(5, -1, "end", error=KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
+    assert trace.p28.status == "held"
+
+
+@pytest.mark.parametrize(
+    ("feature", "told", "violated"), [("off", -1, 1), ("seed", -1, 0), ("seed", 0, 0), ("seed", 1, 1)]
+)
+def test_a_leader_that_puts_its_log_in_order_first(feature: str, told: int, violated: int) -> None:
+    """Shows that with kafka-7408 a leader that was elected uncleanly serves nobody until a proposal of that leader
+    epoch is accepted."""
+    trace = leading(features={"kafka-7408": feature})
+    trace.emit(CONTROLLER, PartChange(TP, 15, 1, 1, 1, 1, [1], [1, 2, 3], "unclean"))
+    if told == 0:
+        trace.emit(LEADER, IsrPropose(TP, 1, 0, 0, [1, 2], {}, 20, 20, "accepted"))
+    trace.emit(LEADER, PartAssume(TP, "leader", 1, 1, 1, 30, 30, 20, 16))
+    if told == 1:
+        trace.emit(LEADER, IsrPropose(TP, 2, 1, 1, [1], {}, 20, 30, "accepted"))
+    body = RecordsDelete(TP, "end", "c", 1, 5, -1, -1, KafkaError.NOT_LEADER_OR_FOLLOWER, 1, [2])
+    trace.emit(LEADER, body)
+    assert trace.p28.violated == violated
 
 
 def follows(trace: Deleting, new: int, leader_epoch: int = 0) -> str:
