@@ -382,7 +382,8 @@ class ReplicaManager(msgspec.Struct):
     def on_checkpoint_timer(self, turn: Turn) -> None:
         """Every replica.high.watermark.checkpoint.interval.ms."""
         turn.step.set_timer(CHECKPOINT_TIMER, turn.settings.hw_checkpoint_interval_ms)
-        self.checkpoint(turn)
+        if "watermarks-checkpointed-at-shutdown-only" not in turn.step.defects:
+            self.checkpoint(turn)
 
     def checkpoint(self, turn: Turn) -> None:
         """Write the high watermarks if any changed, and let them survive power loss (``CheckpointFile.java``)."""

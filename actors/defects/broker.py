@@ -269,6 +269,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         settings=("config.replica.high.watermark.checkpoint.interval.ms=50",),
     ),
     Defect(
+        "watermarks-checkpointed-at-shutdown-only",
+        "actors.broker",
+        "P10",
+        "A broker writes its high watermarks to their checkpoint when it shuts itself down, and at no other time.",
+        nemesis="retention",
+        settings=("config.replica.high.watermark.checkpoint.interval.ms=50",),
+    ),
+    Defect(
         "watermarks-lost-at-shutdown",
         "actors.broker",
         "P10",

@@ -524,6 +524,9 @@ PROOFS: dict[str, Proof] = {
     "checkpoint-of-log-ends": Proof(
         "tail", r"broker-1 took up orders-0 .* with high watermark [\d,]+, but up to there its log"
     ),
+    "watermarks-checkpointed-at-shutdown-only": Proof(
+        "late-crash", r"broker-2 took up orders-0 with high watermark 0, but its checkpoint had \d+ at least when it"
+    ),
     "watermarks-lost-at-shutdown": Proof(
         "two-lives", r"broker-3 took up orders-0 with high watermark 0, but it had \d+ at its clean shutdown"
     ),

@@ -10,6 +10,9 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import (
     OVERTAKEN,
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
     IsrPropose,
     LogHw,
     LogTrunc,
@@ -24,6 +27,7 @@ from actors.trace.events import (
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
+from orchestrator.invariants.mirrors.due_checkpoints import DueCheckpoints
 from orchestrator.invariants.mirrors.leader_epochs import Commit, Lineage, Taint
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -159,7 +163,8 @@ class Watermarks(State):
     ``made``: the latest change of the partition, by the newest ``controller``. ``overtaken``: a proposal that its
     leader has given up, so that it does not know of what a controller makes of it. ``known``: the finding about
     positions that are kept, if it is one here. ``shut_down``: nodes that ended in good order, until they take it up.
-    ``taken_up``: node -> the incarnation that took it up last.
+    ``taken_up``: node -> the incarnation that took it up last. ``checkpoints``, ``due``: what a checkpoint may have, or
+    must.
     """
 
     leaders: dict[str, Fetched] = {}
@@ -171,6 +176,7 @@ class Watermarks(State):
     shut_down: dict[str, Witness] = {}
     taken_up: dict[str, int] = {}
     checkpoints: OldCheckpoints = msgspec.field(default_factory=OldCheckpoints)
+    due: DueCheckpoints = msgspec.field(default_factory=DueCheckpoints)
 
 
 class HighWatermarksAreSound(LogInvariant[Watermarks]):
@@ -181,18 +187,28 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
     has fetched only up to 1,204. Or broker-2 had fetched up to 1,310 two leader epochs ago and has truncated its log
     since, and broker-1, elected again in place, still counts it. A follower's high watermark may go down, but it must
     be one that some leader committed, and so must the initial one of a role, such as that of a checkpoint. A broker
-    that shuts itself down checkpoints its high watermarks last, and the next start begins with them.
+    that shuts itself down checkpoints its high watermarks last, and the next start begins with them. After a crash it
+    begins with those of its last checkpoint, which is written every replica.high.watermark.checkpoint.interval.ms: if
+    broker-2 had 1,204 for half a minute, it must not begin with 900.
     """
 
     id = "P10"
     title = "While a leader leads, high watermarks only rise, and cover no record that an ISR member lacks"
     source = "KAFKA-14704; KAFKA-9491; KIP-497"
     tested_when = (
-        "a replica of a data partition moves its high watermark, or a broker takes it up after it had shut itself down"
+        "a replica of a data partition moves its high watermark, or a broker takes it up after it had shut itself "
+        "down, or crashed later than its checkpoint was due"
     )
     unseen = (
         "the time at which a high watermark rises: P18 judges that",
-        "a high watermark that is too low after a crash: its checkpoint may be older",
+        (
+            "a high watermark that is too low after a crash, if the broker had a lower one than that within two "
+            "intervals of its checkpoint, and a second"
+        ),
+        (
+            "the same, if a pause, a wrong clock or a slow disk held its checkpoint up in that time, or its disk lost "
+            "the log"
+        ),
         "a high watermark that is too high after a checkpoint, until the broker moves it",
     )
     types = (LogHw, RepFetch, PartAssume, PartChange, IsrPropose)
@@ -201,16 +217,22 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
 
     def initial(self, key: str, profile: Profile) -> Watermarks:
         known, checkpoints = known_as(profile, "finding-reelected-in-place"), OldCheckpoints.of(key, profile)
-        return Watermarks(key, known=known, checkpoints=checkpoints)
+        return Watermarks(key, known=known, checkpoints=checkpoints, due=DueCheckpoints.of(key, profile))
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (NodeUp, NodeDown)
+        return (NodeUp, NodeDown, CtlFault, ClockSet, DiskRuleChange)
 
     def hear(self, state: Watermarks, event: Stamped) -> Emissions:
         body = event.body
+        if isinstance(body, CtlFault | ClockSet | DiskRuleChange):
+            state.due.hinder(event, body)
+            return NOTHING
         if type(body) is NodeDown:
             state.checkpoints.ended(event, body)
+            state.due.ended(event, body)
+        elif type(body) is NodeUp:
+            state.due.began(event, body)
         if type(body) is NodeDown and body.mode == "clean":
             # One that has not come so far leaves the checkpoint as it was.
             if state.taken_up.get(event.node) == event.incarnation:
@@ -249,6 +271,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
             return NOTHING
         if type(body) is LogHw:
             state.checkpoints.moved(event, body.new)
+            state.due.moved(event, body.new)
             state.tested += 1
             if not body.log_start <= body.new <= body.log_end:
                 return self.violated(
@@ -271,6 +294,7 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
                     event,
                 )
             state.checkpoints.moved(event, body.high_watermark)
+            state.due.moved(event, body.high_watermark)
             if body.role == "leader":
                 self._lead(state, event, body)
             else:
@@ -283,9 +307,20 @@ class HighWatermarksAreSound(LogInvariant[Watermarks]):
         return NOTHING
 
     def _begins(self, state: Watermarks, event: Stamped, body: PartAssume, mirror: LogMirror) -> Emissions:
-        """A broker takes a partition up, perhaps for the first time since it shut itself down."""
-        by = state.shut_down.pop(event.node, None)
+        """A broker takes a partition up, perhaps for the first time since it shut itself down, or crashed."""
+        by, due = state.shut_down.pop(event.node, None), state.due.take_up(event)
         state.taken_up[event.node] = event.incarnation
+        if due is not None:
+            state.tested += 1
+            least = min(due.high_watermark, body.log_end)
+            if body.high_watermark < least:
+                return self.violated(
+                    state.key,
+                    f"{event.node} took up {state.key} with high watermark {body.high_watermark:,}, but its checkpoint "
+                    f"had {least:,} at least when it crashed",
+                    due.by,
+                    event,
+                )
         if by is None:
             return NOTHING
         state.tested += 1

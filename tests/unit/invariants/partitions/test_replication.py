@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
-from actors.trace.events import LogHw, LogStart
+from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, LogHw, LogStart
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -335,6 +335,150 @@ def test_a_process_that_shuts_down_before_it_has_its_replicas(mode: Literal["cle
         trace.up("broker-2")
     trace.assume(2, 0, 0, leader=1)
     assert trace.result("P10").violated == violated
+
+
+SECOND = 1_000_000
+EVERY_SECOND = {"replica.high.watermark.checkpoint.interval.ms": 1000}
+"""So that three seconds are looked back."""
+
+
+def follows(**profile: Any) -> TraceBuilder:
+    """Broker-2 follows with a log of three records, and high watermark 2 after 1."""
+    trace = committed("a", "b", "c", config=EVERY_SECOND, **profile)
+    trace.assume(2, 0, leader=1)
+    trace.high_watermark("broker-2", 1, role="follower")
+    trace.high_watermark("broker-2", 2, role="follower")
+    return trace
+
+
+def comes_back(trace: TraceBuilder, high_watermark: int, mode: Any = "crash", **down: Any) -> str:
+    """Broker-2 ends, and follows again."""
+    event = trace.down("broker-2", mode, **down)
+    trace.up("broker-2")
+    trace.assume(2, 0, high_watermark, leader=1)
+    return event
+
+
+@pytest.mark.parametrize(("begins_with", "violated"), [(1, 1), (2, 0), (3, 0)])
+def test_a_high_watermark_outlives_a_crash(begins_with: int, violated: int) -> None:
+    """Shows that a broker begins with the high watermark that was due in its checkpoint when it crashed, or a later
+    one; with the crash and the role as evidence."""
+    trace = follows()
+    trace.wall += 4 * SECOND
+    trace.high_watermark("broker-2", 3, role="follower")
+    before = trace.result("P10").tested
+    crashed = comes_back(trace, begins_with)
+    result = trace.result("P10")
+    assert (result.violated, result.tested) == (violated, before + 1)
+    if violated:
+        (finding,) = result.violations
+        assert finding.events == [crashed, trace.events[-1].id]
+        assert finding.sentence == (
+            "broker-2 took up orders-0 with high watermark 1, but its checkpoint had 2 at least when it crashed"
+        )
+    comes_back(trace, 0)
+    assert trace.result("P10").violated == violated, "that one has not had it for long enough"
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [
+        ("", 1),
+        ("soon", 0),
+        ("lowered", 0),
+        ("lowered-long-ago", 1),
+        ("shorter", 0),
+        ("again", 1),
+        ("clean", 1),
+        ("wiped", 0),
+        ("cut-at-start", 0),
+    ],
+)
+def test_what_is_due_in_a_checkpoint(case: str, violated: int) -> None:
+    """Shows that two intervals and a second decide, that the least high watermark of that time counts, bounded by the
+    log, and that a process which does not take its replicas up changes nothing."""
+    trace = follows()
+    if case == "lowered":
+        trace.wall += 4 * SECOND
+    if case.startswith("lowered"):
+        trace.truncate("broker-2", 1)
+        trace.high_watermark("broker-2", 1, role="follower")
+        trace.append("broker-2", "b", role="follower")
+    if case == "lowered-long-ago":
+        trace.high_watermark("broker-2", 2, role="follower")
+    trace.wall += 2 * SECOND if case in ("soon", "lowered") else 4 * SECOND
+    if case == "lowered":
+        trace.high_watermark("broker-2", 2, role="follower")
+    if case == "again":
+        trace.down("broker-2", "crash")
+        trace.up("broker-2")
+    trace.down("broker-2", "clean" if case == "clean" else "crash")
+    trace.up("broker-2", wiped=case == "wiped")
+    if case == "shorter":
+        trace.logs[TP, "broker-2"] = trace.logs[TP, "broker-2"][:2]
+    elif case == "cut-at-start":
+        trace.truncate("broker-2", 1, reason="recovery")
+    trace.assume(2, 0, 1, leader=1)
+    assert trace.result("P10").violated == violated
+
+
+def test_high_watermarks_of_many_slices_of_time() -> None:
+    """Shows that the least one of the last three seconds counts, and no older one."""
+    for seconds, violated in ((2, 0), (6, 1)):
+        trace = committed(*"abcdefgh", config=EVERY_SECOND)
+        trace.assume(2, 0, leader=1)
+        for number in range(1, 9):
+            trace.high_watermark("broker-2", number, role="follower")
+            trace.wall += seconds * SECOND // 4
+        comes_back(trace, 3)
+        assert trace.result("P10").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("mode", "lost", "violated"),
+    [("lossy", {"bills-0": 0}, 1), ("lossy", {}, 0), ("lossy", {TP: 2}, 0), ("fatal", {}, 1), ("bug", {}, 0)],
+)
+def test_how_a_process_ends(mode: Any, lost: dict[str, int], violated: int) -> None:
+    """Shows that a checkpoint survives a loss of power, but that nobody knows of a disk that has lost the log."""
+    trace = follows()
+    trace.wall += 4 * SECOND
+    comes_back(trace, 1, mode, lost=lost)
+    assert trace.result("P10").violated == violated
+
+
+@pytest.mark.parametrize("kind", ["pause", "clock", "disk", "drop", "other"])
+@pytest.mark.parametrize(
+    ("when", "judged"), [("before", True), ("long-before", True), ("lately", False), ("now", False)]
+)
+def test_what_holds_a_checkpoint_up(kind: str, when: str, judged: bool) -> None:
+    """Shows that a pause, a wrong clock or a slow disk within the time that is looked back leaves the question open,
+    and nothing else does, nor what was over before."""
+
+    def hinders(phase: Any) -> None:
+        if kind == "clock":
+            trace.emit("broker-2", ClockSet("f", phase, 0, 9 if phase == "start" else 0))
+        elif kind == "disk":
+            trace.emit("broker-2", DiskRuleChange("f/1", phase, 1000, 2000, 0))
+        else:
+            node = "broker-1" if kind == "other" else "broker-2"
+            trace.emit("driver", CtlFault("f", "drop" if kind == "drop" else "pause", phase, [node], {}))
+
+    trace = follows()
+    if when == "long-before":
+        hinders("start")
+        trace.wall += 4 * SECOND
+        hinders("stop")
+    elif when == "before":
+        hinders("start")
+        hinders("stop")
+    trace.wall += 4 * SECOND
+    if when in ("lately", "now"):
+        hinders("start")
+    if when == "lately":
+        hinders("stop")
+        trace.wall += 2 * SECOND
+    comes_back(trace, 1)
+    assert trace.result("P10").violated == int(judged or kind in ("drop", "other"))
 
 
 def test_a_high_watermark_beyond_the_log() -> None:
