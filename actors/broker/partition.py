@@ -341,6 +341,8 @@ class Partition(msgspec.Struct):
         caught_up = remote.is_caught_up(self.log.end_offset, turn.step.wall_ms, lag_max_ms)
         if "watermark-waits-for-fenced" in turn.step.defects:
             return caught_up
+        if "watermark-waits-for-laggards" in turn.step.defects:
+            return self._may_join(turn, replica_id, remote)
         return caught_up and self._may_join(turn, replica_id, remote)
 
     # ---- appending ---------------------------------------------------------------------------------------

@@ -297,6 +297,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "A leader ignores the controller's ISR changes without a new leader epoch.",
     ),
     Defect(
+        "watermark-waits-for-laggards",
+        "actors.broker",
+        "P18",
+        "The high watermark waits for every replica that fetches and is not fenced, in the ISR or not.",
+        nemesis="isr",
+    ),
+    Defect(
         "watermark-waits-for-fenced",
         "actors.broker",
         "P18",

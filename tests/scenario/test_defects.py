@@ -532,6 +532,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
+    "watermark-waits-for-laggards": Proof(
+        "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
+    ),
     "watermark-waits-for-fenced": Proof(
         "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*ISR broker-1, broker-2 has the log"
     ),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
+    ClockSet,
+    ConfigChange,
     IsrPropose,
     LogAppend,
     LogHw,
     MetaImage,
+    NodeDown,
     NodeUp,
     PartAssume,
     PartChange,
@@ -21,6 +26,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, PartitionInvariant, PartitionState, beta
+from orchestrator.invariants.partitions.counted import HEARD, Counted
 
 
 class NewLeader(PartitionState):
@@ -114,7 +120,8 @@ class LeaderView(PartitionState):
     """What a leader knows. leads, epoch: who leads, in which leader epoch. own_end: its log end. followers: id ->
     (offset they fetched from, when). in_sync: the ISR as the leader knows it; asked: what it proposes besides.
     applied: broker -> end of the metadata log that it has applied. barred: broker -> offset of the record that fenced
-    it, or let it shut down, in the present quorum epoch. lag_us: replica.lag.time.max.ms."""
+    it, or let it shut down, in the present quorum epoch. lag_us: replica.lag.time.max.ms. counted: what the leader must
+    commit at once."""
 
     leads: str = ""
     leader_id: int = -1
@@ -128,6 +135,7 @@ class LeaderView(PartitionState):
     barred: dict[int, int] = {}
     lag_us: int = 0
     min_isr: int = 1
+    counted: Counted = msgspec.field(default_factory=Counted)
 
 
 class HighWatermarkFollows(PartitionInvariant[LeaderView]):
@@ -135,27 +143,51 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     consumers do not see records that every replica has.
 
     Example: the ISR of orders-0 was 1, 2. Broker-2 is down, the controller accepts the ISR 1, and broker-1 does not
-    check its high watermark again. No follower fetches any more, and the waiting records are never acknowledged.
+    check its high watermark again. No follower fetches any more, and the waiting records are never acknowledged. Or
+    broker-3, which is not in the ISR and has not caught up for replica.lag.time.max.ms, reads the log from its
+    beginning; broker-2, a member of the ISR, fetches from the log end, and the high watermark waits for broker-3.
+
+    In the step in which a leader takes note of a follower's new position, appends as the only member of its ISR, or
+    learns that its proposal was accepted, it commits what all that count have: its ISR, the one that it proposes, and
+    whoever may join that and has caught up within the lag time.
     """
 
     id = "P18"
     title = "The high watermark advances as soon as every replica that counts has more"
-    source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW)"
-    tested_when = "all in-sync replicas have more than the high watermark, and the high watermark follows"
-    unseen = ("the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",)
+    source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW, isReplicaIsrEligible); Replica.isCaughtUp"
+    tested_when = (
+        "all in-sync replicas have more than the high watermark, and the high watermark follows: in a window, or in "
+        "the step of a fetch, an append, or an accepted proposal"
+    )
+    unseen = (
+        "the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",
+        (
+            "such a step while a clock or a pause falsifies the leader's time, and for the lag time after it; "
+            "or after a controller ended abruptly, until the leader shows that it knows the ISR of the trace"
+        ),
+    )
     route = PARTITION
     types = (PartChange, PartAssume, LogAppend, LogHw, RepFetch, IsrPropose)
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, MetaImage, BrokerReg, NodeUp)
+        return tuple(dict.fromkeys((*super().news, MetaImage, BrokerReg, NodeUp, *HEARD)))
 
     def initial(self, key: str, profile: Profile) -> LeaderView:
         lag_us = 1000 * int(profile.setting("replica.lag.time.max.ms", default=30000))
-        return LeaderView(key, beta_us=beta(profile, self.id), min_isr=profile.min_isr(key), lag_us=lag_us)
+        return LeaderView(
+            key,
+            beta_us=beta(profile, self.id),
+            min_isr=profile.min_isr(key),
+            lag_us=lag_us,
+            counted=Counted.of(key, profile),
+        )
 
     def hear(self, state: LeaderView, event: Stamped) -> Emissions:
         body = event.body
+        state.counted.hear(event)
+        if isinstance(body, NodeDown | ClockSet | ConfigChange):
+            return NOTHING
         if type(body) is BrokerReg:
             state.barred.pop(body.broker, None)
             if body.fenced or body.shutting_down:
@@ -184,24 +216,49 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
         kind = type(body)
         if kind is PartChange:
             state.take(event, body)
+            state.counted.change(event, body)
             return NOTHING
+        owes = self._owes(state, event) if event.node == state.counted.node else NOTHING
         if kind is PartAssume:
-            return self._assumed(state, event, body)
-        if event.node != state.leads:
+            return [*owes, *self._assumed(state, event, body)]
+        return owes if event.node != state.leads else [*owes, *self._led(state, event, body)]
+
+    def _owes(self, state: LeaderView, event: Stamped) -> Emissions:
+        """The leader begins another step: in an earlier one it was to move its high watermark."""
+        counted = state.counted
+        owed = counted.settle(event)
+        if owed is None:
             return NOTHING
+        behind = ", ".join(counted.behind(owed.target))
+        return self.violated(
+            state.key,
+            f"{event.node}, leader of {state.key} in leader epoch {state.epoch}, left its high watermark at "
+            f"{counted.high_watermark:,} in a step after which every replica that counts had the log up to "
+            f"{owed.target:,}" + (f"; {behind} had less, and does not count" if behind else ""),
+            owed.by,
+            event,
+        )
+
+    def _led(self, state: LeaderView, event: Stamped, body: Any) -> Emissions:
+        """The leader writes, commits, takes note of a fetch, or of a proposal."""
+        kind = type(body)
         if kind is LogHw:
             state.high_watermark = body.new
+            state.tested += state.counted.move(body)
             if state.due and body.new >= state.due["high-watermark"].target:
                 self.kept(state, "high-watermark")
             return NOTHING
         if kind is LogAppend:
             state.own_end = body.last + 1
+            state.counted.append(event, body)
             return self._judge(state, event) if len(state.in_sync) == 1 else NOTHING
         if kind is RepFetch:
             if body.error or body.diverging_epoch >= 0 or body.follower_epoch not in (-1, state.epoch):
                 return NOTHING
             state.followers[body.follower] = (body.offset, event.wall)
+            state.counted.fetched(event, body)
         else:
+            state.counted.propose(event, body)
             self._proposal(state, body)
         return self._judge(state, event)
 
@@ -215,10 +272,12 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
             state.own_end, state.high_watermark = body.log_end, body.high_watermark
             state.applied[event.node] = max(body.metadata_offset, state.applied.get(event.node, 0))
             self._learns(state)
+            state.counted.lead(event, body)
         return NOTHING
 
     def _leave(self, state: LeaderView) -> None:
         state.leads = ""
+        state.counted.leave()
         state.followers, state.in_sync, state.asked = {}, [], []
         self.void(state, "high-watermark")
 
