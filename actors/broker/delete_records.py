@@ -147,10 +147,14 @@ def look_again(turn: Turn, delayed: DelayedDeleteRecords, deletion: PartitionDel
         deletion.end(KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
     elif not partition.serves:
         deletion.end(KafkaError.NOT_LEADER_OR_FOLLOWER)
-    elif (low_watermark := _low_watermark(turn, partition)) >= deletion.offset:
+    elif (low_watermark := _low_watermark(turn, partition)) >= _awaited(turn, deletion):
         deletion.end(KafkaError.NONE, low_watermark)
     if not deletion.waiting:
         record(turn, delayed, deletion, "end")
+
+
+def _awaited(turn: Turn, deletion: PartitionDeletion) -> int:
+    return deletion.offset + ("deletion-awaits-one-more" in turn.step.defects)
 
 
 def _low_watermark(turn: Turn, partition: Partition) -> int:

@@ -76,6 +76,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "deletion-awaits-one-more",
+        "actors.broker",
+        "P28",
+        "A leader that is asked to delete records up to an offset waits until all replicas begin behind that.",
+        nemesis="retention",
+    ),
+    Defect(
         "follower-tells-end-for-start",
         "actors.broker",
         "P28",

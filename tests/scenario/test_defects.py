@@ -197,6 +197,9 @@ PROOFS: dict[str, Proof] = {
     "deletes-below-watermark-only": Proof(
         "deletions", r"refused DeleteRecords of orders-\d up to -1 with OFFSET_OUT_OF_RANGE, but it leads with high"
     ),
+    "deletion-awaits-one-more": Proof(
+        "deletions", r"waits with the answer to DeleteRecords of orders-\d up to \d+, although all who are alive have"
+    ),
     "deletion-awaits-nobody": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-tells-end-for-start": Proof("deletions", r"but the log of broker-\d, which is alive, starts at \d+"),
     "follower-keeps-log-start": Proof(

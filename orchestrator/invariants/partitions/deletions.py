@@ -28,6 +28,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     RecordsDelete,
+    RepFetch,
     Stamped,
 )
 from chaos.faults.clock import ClockFault
@@ -104,6 +105,13 @@ class Start(msgspec.Struct):
         self.starts, self.at_us, self.by, self.up_us = [0], [event.wall], [None], event.wall
         self.moved, self.untold, self.due = -1, False, -1
 
+    def at(self, incarnation: int, seq: int) -> int:
+        """Where it began when its process recorded an event, -1 not known."""
+        for start, by in zip(reversed(self.starts), reversed(self.by), strict=True):
+            if by is not None and by.incarnation == incarnation and by.seq <= seq:
+                return start
+        return -1
+
     def keep(self, before_us: int) -> None:
         """Its process ends: what was so before that is on its disk."""
         self.kept, self.kept_by = 0, None
@@ -121,11 +129,26 @@ class Role(msgspec.Struct):
     by: Witness
 
 
+class Waiting(msgspec.Struct):
+    """A leader waits until the logs of replicas begin at ``offset``: of those who are ``alive``, as far as it knows.
+    lives: of all replicas, where the metadata log says what it knows of their brokers. told: who has said in a Fetch
+    that its log begins there; due: the step in which the last of them has, "" not yet."""
+
+    node: str
+    offset: int
+    alive: list[int]
+    lives: dict[int, int]
+    by: Witness
+    told: set[int] = set()
+    due: str = ""
+
+
 class Deletions(State):
     """asks: the newest ones; open: operation -> what was asked. logs, roles: by broker. removed: the topic was, if only
     by a controller that was replaced. recovers: an unclean leader serves nobody until it has told the controller that
-    its log is in order; unclean: those that have not, and their leader epochs. replicas: ids. tells: whether leaders
-    tell followers of log starts; told: leader epoch -> the first high watermark after its leader moved the log start,
+    its log is in order; unclean: those that have not, and their leader epochs. waiting: "broker/connection/correlation
+    id" -> a request of which the broker waits for others. replicas: ids. tells: whether leaders and followers tell one
+    another of log starts; told: leader epoch -> the first high watermark after its leader moved the log start,
     and that. interval_us, first_us: node -> how often it checkpoints log starts, and how long after its start, "" all
     others."""
 
@@ -136,6 +159,7 @@ class Deletions(State):
     removed: bool = False
     recovers: bool = False
     unclean: dict[str, int] = {}
+    waiting: dict[str, Waiting] = {}
     replicas: list[int] = []
     tells: bool = True
     told: dict[int, tuple[int, int]] = {}
@@ -147,6 +171,25 @@ class Deletions(State):
         """Of a broker."""
         return self.logs.setdefault(node, Start())
 
+    def forget(self, node: str) -> None:
+        """A process ends or begins, or has another role: nobody knows what is due that it waits for, or that waits for
+        it; nor whether a controller has told of all that it appended."""
+        if node == self.known.controller[1]:
+            self.waiting = {}
+        for request, each in list(self.waiting.items()):
+            if node in (each.node, *map(node_name, each.alive)):
+                del self.waiting[request]
+
+    def fenced(self, node: str) -> set[int]:
+        """The other replicas whose brokers are not alive, as far as a broker knows by the trace."""
+        known = {replica: self.known.known_to(node, replica) for replica in self.replicas if node_name(replica) != node}
+        return {replica for replica, life in known.items() if life is None or life.fenced}
+
+    def lives(self, node: str) -> dict[int, int]:
+        """Of all replicas: where the metadata log says what a broker knows of their brokers, -1 nowhere."""
+        known = {replica: self.known.known_to(node, replica) for replica in self.replicas}
+        return {replica: -1 if life is None else life.offset for replica, life in known.items()}
+
 
 class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     """An operator deletes records to save space, or because nobody may read them any more. The operator relies on the
@@ -155,7 +198,8 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
 
     Example: an operator asks broker-1 to delete orders-0 up to 40. Broker-1 answers with a low watermark of 40, while
     the log of broker-2, which is alive, starts at 0; broker-1 dies, broker-2 leads, and the records are back. Or
-    broker-1 leads with high watermark 40, and refuses the request with OFFSET_OUT_OF_RANGE.
+    broker-1 leads with high watermark 40, and refuses the request with OFFSET_OUT_OF_RANGE. Or broker-2 has said in a
+    Fetch that its log starts at 40, and broker-1 goes on waiting for it until the time of the request is over.
 
     The check takes log starts, roles and high watermarks from the trace of each broker, not from the leader's answer.
     A leader refuses an offset above its high watermark, and a negative one other than -1. Below its log start nothing
@@ -166,19 +210,30 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     id = "P28"
     title = (
         "DeleteRecords deletes the requested records and no others, its low watermark holds for all live replicas, and "
-        "no request is refused without a reason"
+        "no request is refused, or waits, without a reason"
     )
     source = (
         "KIP-107; Kafka's Partition.deleteRecordsOnLeader, Partition.lowWatermarkIfLeader, "
-        "LogManager.checkpointLogStartOffsets"
+        "LogManager.checkpointLogStartOffsets; DelayedDeleteRecords"
     )
     tested_when = (
-        "a leader moves its log start for a request, or answers a request; a broker with a role refuses a request; a "
-        "broker restarts whose log start had to "
-        "be in its checkpoint; or a follower learns of two newer high watermarks of a leader that moved its log start"
+        "a leader moves its log start for a request, answers a request, or has heard from all whom one waits for; a "
+        "broker with a role refuses a request; a broker restarts whose log start had to be in its checkpoint; or a "
+        "follower learns of two newer high watermarks of a leader that moved its log start"
     )
     route = PARTITION
-    types = (LogStart, LogLocalStart, LogTrunc, LogHw, PartAssume, PartChange, PartRemove, IsrPropose, RecordsDelete)
+    types = (
+        LogStart,
+        LogLocalStart,
+        LogTrunc,
+        LogHw,
+        PartAssume,
+        PartChange,
+        PartRemove,
+        IsrPropose,
+        RepFetch,
+        RecordsDelete,
+    )
     exemptions = {
         "restarted": "The replica had that log start before its restart, but not yet in its checkpoint, which is "
         "written every log.flush.start.offset.checkpoint.interval.ms."
@@ -186,7 +241,11 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
     unseen = (
         "a request for offset -1 that deletes less than up to the high watermark: P22 judges that it deletes no more",
         "replicas that were fenced, as far as the leader knew: they learn the log start when they fetch again",
-        "the time that an answer takes, and REQUEST_TIMED_OUT: X2 and L7 judge that there is an answer",
+        (
+            "REQUEST_TIMED_OUT while the trace does not show that the request need not wait, and the time that an "
+            "answer takes otherwise: X2 and L7 judge that there is an answer"
+        ),
+        "a wait during which a broker is fenced, unfenced or restarted, or a controller ends",
     )
 
     @property
@@ -220,6 +279,8 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         if kind is CtlFault:
             self._hinder(state, event, body)
             return NOTHING
+        if state.waiting and (kind is NodeUp or kind is NodeDown):
+            state.forget(event.node)
         if kind is NodeDown:
             self._end(state, event, body)
             return NOTHING
@@ -277,7 +338,15 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         if kind in (PartChange, PartRemove, IsrPropose):
             self._governed(state, event, body)
             return NOTHING
-        role = state.roles.get(event.node)
+        found = self._waits_on(state, event) if state.waiting else NOTHING
+        if kind is RepFetch:
+            if state.waiting and state.tells:
+                self._told(state, event, body)
+            return found
+        return [*found, *self._judge(state, event, body)]
+
+    def _judge(self, state: Deletions, event: Stamped, body: Any) -> Emissions:
+        kind, role = type(body), state.roles.get(event.node)
         if kind is LogHw:
             if role is not None:
                 role.high_watermark = body.new
@@ -301,14 +370,62 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
         elif kind is PartAssume:
             leads = body.role == "leader"
             state.roles[event.node] = Role(leads, body.leader_epoch, body.high_watermark, witness(event))
+            state.forget(event.node)
             return self._back(state, event, log)
-        elif body.phase == "begin":
-            return self._begun(state, event, body, log)
-        elif not body.error:
-            return self._answered(state, event, body)
-        elif role is not None:
-            return self._refused(state, event, body, role)
+        elif kind is RecordsDelete:
+            return self._deletes(state, event, body, log)
         return NOTHING
+
+    def _deletes(self, state: Deletions, event: Stamped, body: RecordsDelete, log: Start) -> Emissions:
+        """A broker begins a deletion, or decides what it answers."""
+        request, role = f"{event.node}/{body.connection}/{body.correlation_id}", state.roles.get(event.node)
+        if body.phase == "begin":
+            lives, fenced = state.lives(event.node), state.fenced(event.node)
+            if not fenced.intersection(body.alive) and len(fenced) + len(body.alive) + 1 == len(state.replicas):
+                alive = list(body.alive)  # else the trace lacks what the leader knows
+                state.waiting[request] = Waiting(event.node, body.offset, alive, lives, witness(event))
+                forget_first(state.waiting, OPEN_REMEMBERED)
+            return self._begun(state, event, body, log)
+        state.waiting.pop(request, None)
+        if not body.error:
+            return self._answered(state, event, body)
+        return self._refused(state, event, body, role) if role is not None else NOTHING
+
+    # ---- who has told ------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _told(state: Deletions, event: Stamped, body: RepFetch) -> None:
+        """A leader takes note of a fetch, and with it of where the log of the follower began when it was sent. That may
+        be the last one that a request waits for; unless another broker was fenced or unfenced meanwhile: what only that
+        makes due, nobody looks at."""
+        node, _, number = event.cause.partition("/")
+        if body.error or body.diverging_epoch >= 0 or node != node_name(body.follower):
+            return
+        incarnation, seq = map(int, number.split("/"))
+        start = state.log(node).at(incarnation, seq)
+        for each in state.waiting.values():
+            if each.node != event.node or body.follower not in each.alive:
+                continue
+            (each.told.add if start >= each.offset else each.told.discard)(body.follower)
+            ready = len(each.told) == len(each.alive) and state.log(event.node).now >= each.offset
+            if ready and not each.due and each.lives == state.lives(event.node):
+                each.due = event.req
+                state.tested += 1
+
+    def _waits_on(self, state: Deletions, event: Stamped) -> Emissions:
+        """A leader begins another step: in an earlier one it was to answer."""
+        found: list[Any] = []
+        for request, each in list(state.waiting.items()):
+            if each.node != event.node or each.due in ("", event.req):
+                continue
+            del state.waiting[request]
+            if each.by.incarnation == event.incarnation:
+                sentence = (
+                    f"{event.node} waits with the answer to DeleteRecords of {state.key} up to {each.offset:,}, "
+                    "although all who are alive have told it that their logs begin there"
+                )
+                found += self.violated(state.key, sentence, each.by, event)
+        return found
 
     @staticmethod
     def _governed(state: Deletions, event: Stamped, body: PartChange | PartRemove | IsrPropose) -> None:
@@ -319,8 +436,9 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
             state.replicas = body.replicas
             if body.cause == "unclean" and state.recovers:
                 state.unclean[node_name(body.leader)] = body.leader_epoch
-        elif body.outcome == "accepted" and body.leader_epoch >= state.unclean.get(event.node, -1):
-            state.unclean.pop(event.node, None)
+        elif type(body) is IsrPropose and body.outcome == "accepted":
+            if body.leader_epoch >= state.unclean.get(event.node, -1):
+                state.unclean.pop(event.node, None)
 
     def _refused(self, state: Deletions, event: Stamped, body: RecordsDelete, role: Role) -> Emissions:
         """An error must say what keeps the broker from it. That followers did not say in time that they have done it is

@@ -280,6 +280,123 @@ def test_a_broker_that_was_kept_from_its_timers(kind: str, status: str) -> None:
     assert trace.p28.status == status
 
 
+class Awaiting(Deleting):
+    """Broker-1 has moved its log start to 5, as it was asked, and waits for others."""
+
+    def __init__(self, *alive: int) -> None:
+        super().__init__()
+        if 3 in alive:
+            self.emit(CONTROLLER, BrokerReg(3, 13, "i", False, False, False, 7))
+        self.asks(5)
+        self.starts(LEADER, 5, "delete-records")
+        self.emit(LEADER, RecordsDelete(TP, "begin", "c", 1, 5, 5, 0, 0, 0, list(alive)))
+
+    def hears(self, follower: int, since: str, **more: Any) -> str:
+        """Broker-1 takes note of a fetch that a follower sent after an event."""
+        self.cause, self.req = since, f"f#{len(self.events)}"
+        event = self.fetched(1, follower, len(self.events), **more)
+        self.cause = ""
+        return event
+
+    def goes_on(self) -> str:
+        """Broker-1 takes another step."""
+        self.req = "other#1"
+        return self.emit(LEADER, LogHw(TP, "leader", 0, 10, 20, 5))
+
+
+def test_an_answer_when_all_who_are_alive_have_told() -> None:
+    """Shows that the leader answers in the step in which it hears of the last log start, and that the request and the
+    next step are the evidence where it does not."""
+    trace = Awaiting(2)
+    begun, before = trace.events[-1].id, trace.p28.tested
+    trace.hears(2, trace.starts(ALIVE, 5))
+    stands = len(trace.events)
+    then = trace.goes_on()
+    (finding,) = trace.p28.violations
+    assert finding.events == [begun, then]
+    assert finding.sentence == (
+        "broker-1 waits with the answer to DeleteRecords of orders-0 up to 5, although all who are alive have told it "
+        "that their logs begin there"
+    )
+    assert trace.p28.tested == before + 1
+    del trace.events[stands:]
+    trace.req = trace.events[-1].req
+    trace.deletes(5, 5, "end", low_watermark=5)
+    trace.goes_on()
+    assert (trace.p28.status, trace.p28.tested) == ("held", before + 2)
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [
+        ("", 1),
+        ("sent-before", 0),
+        ("starts-earlier", 0),
+        ("other-cause", 0),
+        ("refused", 0),
+        ("diverges", 0),
+        ("unfenced", 0),
+        ("unfenced-unheard", 1),
+        ("restarted", 0),
+        ("leads-anew", 0),
+        ("controller-ends", 0),
+        ("leader-ends", 0),
+    ],
+)
+def test_what_a_leader_may_wait_for(case: str, violated: int) -> None:
+    """Shows that the fetch must be a valid one, from after the log start moved, and that nothing is due that a fenced
+    or unfenced broker, another process, another role, or a controller that ended may have changed."""
+    trace = Awaiting(2)
+    started = trace.starts(ALIVE, 4 if case == "starts-earlier" else 5)
+    if case.startswith("unfenced"):
+        trace.emit(CONTROLLER, BrokerReg(3, 13, "i", False, False, False, 7 if case == "unfenced" else 12))
+    elif case == "restarted":
+        trace.up(ALIVE)
+    elif case == "leads-anew":
+        trace.emit(LEADER, PartAssume(TP, "leader", 1, 1, 1, 30, 30, 20, 9))
+    elif case == "controller-ends":
+        trace.down(CONTROLLER)
+    if case == "sent-before":
+        trace.hears(2, f"{ALIVE}/0/0")
+    elif case == "refused":
+        trace.hears(2, started, error=74)
+    elif case == "diverges":
+        trace.hears(2, started, diverging_epoch=0, diverging_end=3)
+    else:
+        trace.hears(3 if case == "other-cause" else 2, started)
+    if case == "leader-ends":
+        trace.down(LEADER)
+        trace.up(LEADER)
+    trace.goes_on()
+    assert trace.p28.violated == violated
+
+
+@pytest.mark.parametrize(("alive", "cut", "violated"), [((2, 3), False, 1), ((2, 3), True, 0), ((2,), False, 0)])
+def test_all_must_have_told_and_still_begin_there(alive: tuple[int, ...], cut: bool, violated: int) -> None:
+    """Shows that a follower which was cut below that since, and has told so, is waited for again; and that a leader
+    which knows others to be alive than the trace is not judged."""
+    trace = Awaiting(*alive) if 3 in alive else Awaiting(2, 3)
+    if 3 not in alive:
+        body = msgspec.structs.replace(trace.events[-1].body, alive=[2])
+        trace.events[-1] = msgspec.structs.replace(trace.events[-1], body=body)
+    trace.hears(2, trace.starts(ALIVE, 5))
+    if cut:
+        trace.hears(2, trace.emit(ALIVE, LogTrunc(TP, 20, 3, "diverge", 0)))
+    trace.hears(3, trace.starts(OTHER, 5))
+    trace.goes_on()
+    assert trace.p28.violated == violated
+
+
+def test_followers_that_cannot_tell() -> None:
+    """Shows that nothing is due by a fetch in whose version there is no log start."""
+    trace = Awaiting(2)
+    older = RunMeta("s", "v", "sim", 1, [], {"versions": {"Fetch": [4, 4]}})
+    trace.events[0] = msgspec.structs.replace(trace.events[0], body=older)
+    trace.hears(2, trace.starts(ALIVE, 5))
+    trace.goes_on()
+    assert trace.p28.violated == 0
+
+
 def leading(role: Any = "leader", **profile: Any) -> Deleting:
     """broker-1 has taken a role up, with high watermark 20."""
     trace = Deleting()
