@@ -387,10 +387,10 @@ class Controller(msgspec.Struct):
         """The records that take a broker into another state, in the order in which Kafka writes them."""
         state = self.state
         if following is BrokerControlState.UNFENCED:
-            return [
-                registration_change(state, broker_id, fenced=UNFENCE),
-                *self._leader_and_isr_updates(step, "unfence", added=broker_id),
-            ]
+            unfenced = registration_change(state, broker_id, fenced=UNFENCE)
+            if "no-election-at-return" in step.defects:
+                return [unfenced]
+            return [unfenced, *self._leader_and_isr_updates(step, "unfence", added=broker_id)]
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
             updates = self._leader_and_isr_updates(step, "controlled-shutdown", removed=broker_id)
             if state.brokers[broker_id].in_controlled_shutdown:

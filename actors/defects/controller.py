@@ -111,6 +111,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "P21",
         "Of several eligible replicas the last one of the assignment is elected.",
     ),
+    Defect(
+        "no-election-at-return",
+        "actors.controller",
+        "P21",
+        "A broker is unfenced, and the partitions that wait for it get no leader.",
+        nemesis="isr",
+    ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(
         "busy-metadata-log",

@@ -432,6 +432,9 @@ PROOFS: dict[str, Proof] = {
     "last-of-the-assignment-elected": Proof(
         "other-leader", r"elected broker-3 for orders-0 .*, although broker-\d comes first of those that could lead"
     ),
+    "no-election-at-return": Proof(
+        "restarted", r"unfenced broker-1 and elected nobody for orders-0, although broker-1 led it last"
+    ),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
     "isr-never-shrinks": Proof(

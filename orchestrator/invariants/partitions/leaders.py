@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import node_name, split_topic_partition
+from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, NodeDown, PartChange, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Finding, Profile, State
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    UNCLEAN_ENABLE,
+    Emissions,
+    Finding,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import Entry, MetadataView, View
+from orchestrator.invariants.mirrors.min_isr import resources
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named, standing
 
 REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
@@ -87,15 +97,29 @@ class Doubt(msgspec.Struct, frozen=True):
     by_fence: bool
 
 
+class Return(msgspec.Struct):
+    """A controller has unfenced a broker. req: that the controller served. last: the number of the controller's last
+    event that was of this step. waiting: partition without a leader that the broker may lead -> the state in which it
+    waits, and why the broker may."""
+
+    broker: int
+    req: str
+    last: int
+    waiting: dict[str, tuple[Witness, str]]
+    by: Witness
+
+
 class Pools(State):
     """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
     recorded. ``added``: controller -> the broker whose registration it wrote last, if that is not fenced, else -1.
+    ``returns``: controller -> the broker that it unfences in the step that is being recorded.
     ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
 
     profile: Profile = Profile()
     elr: bool = False
     doubts: list[Doubt] = []
     added: dict[str, int] = {}
+    returns: dict[str, Return] = {}
     abrupt: int = -1
 
     def settle(self, event: Stamped, req: str | None = None) -> Emissions:
@@ -111,16 +135,20 @@ class Pools(State):
     def interrupt(self, event: Stamped) -> None:
         """A controller that ended within a step never came to the records behind the one in doubt."""
         self.doubts = [each for each in self.doubts if (each.node, each.last + 1) != (event.node, event.seq)]
+        back = self.returns.get(event.node)
+        if back is not None and back.last + 1 == event.seq:
+            del self.returns[event.node]
 
 
 class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     """Only members of the ISR, and eligible leader replicas if the ISR is empty, have every committed record. The
     election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
     take the new leader's log for complete. A leader that can go on is not replaced, as clients would have to look for
-    another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody.
+    another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody. A partition
+    without a leader gets one in the step that unfences a broker which may lead it.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
-    elects broker-3, which had lagged behind.
+    elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
     """
 
     id = "P21"
@@ -128,10 +156,13 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         "Leaders come from the ISR or the eligible leader replicas; unclean elections are allowed and marked as such"
     )
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
-    tested_when = "a controller gives a partition another leader or none, or elects uncleanly"
+    tested_when = (
+        "a controller gives a partition another leader or none, elects uncleanly, or unfences a broker that may lead a "
+        "partition without a leader"
+    )
     unseen = (
         "whether the preferred replica is elected finally",
-        "elections that are never held: L3 sees that a leader is missing",
+        "elections that are never held where no broker is unfenced: L3 sees that a leader is missing",
         "replicas that were eligible only by records of a controller that ended abruptly",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
@@ -142,6 +173,9 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
 
     def before(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
+        return [*self._go_on(state, event), *self._judge(state, event, mirror)]
+
+    def _judge(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
         if type(body) is PartChange:
             # Of one step come those that take a broker out of its partitions, and the one that fences it, or registers
@@ -149,6 +183,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             goes_on = event.req if body.cause in (*REMOVING, "unclean") else None
             return [*state.settle(event, goes_on), *self._change(state, event, body, mirror.view_of(event))]
         assert type(body) is BrokerReg
+        self._unfenced(state, event, body, mirror.view_of(event))
         state.added[event.node] = -1 if body.fenced else body.broker
         settled = state.settle(event, event.req)
         gone = body.fenced or body.shutting_down
@@ -166,7 +201,54 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return NOTHING
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
-        return [each.finding for each in state.doubts]
+        left = [found for back in state.returns.values() for found in self._left(back)]
+        return [*[each.finding for each in state.doubts], *left]
+
+    def _unfenced(self, state: Pools, event: Stamped, body: BrokerReg, view: View) -> None:
+        """A registration: whom the controller has to elect in this step, if it unfences a broker."""
+        entry = view.brokers.get(body.broker)
+        if body.fenced or entry is None or entry.epoch <= state.abrupt:
+            return
+        known = entry.body
+        assert type(known) is BrokerReg
+        if not known.fenced or known.incarnation != body.incarnation:
+            return
+        waiting = {
+            tp: (each.by, why)
+            for tp, each in view.partitions.items()
+            if each.epoch > state.abrupt and (why := _why_able(state, event.node, view, each.body, body.broker))
+        }
+        if waiting:
+            state.tested += len(waiting)
+            state.returns[event.node] = Return(body.broker, event.req, event.seq, waiting, witness(event))
+
+    def _go_on(self, state: Pools, event: Stamped) -> Emissions:
+        """The next record of a controller: in the step that unfences a broker, or in another one."""
+        back = state.returns.get(event.node)
+        if back is None:
+            return NOTHING
+        if back.req != event.req:
+            del state.returns[event.node]
+            return self._left(back)
+        back.last = event.seq
+        body = event.body
+        if type(body) is PartChange and body.leader >= 0:
+            back.waiting.pop(body.tp, None)
+        return NOTHING
+
+    def _left(self, back: Return) -> Emissions:
+        """What stays without a leader after a step that unfences a broker."""
+        broker = node_name(back.broker)
+        return [
+            found
+            for tp, (by, why) in back.waiting.items()
+            for found in self.violated(
+                tp,
+                f"the controller unfenced {broker} and elected nobody for {tp}, although {broker} {why}",
+                by,
+                back.by,
+            )
+        ]
 
     def _change(self, state: Pools, event: Stamped, body: PartChange, view: View) -> Emissions:
         entry = view.partitions.get(body.tp)
@@ -180,7 +262,9 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         state.tested += body.leader != known.leader or unclean
         if body.leader < 0:
             return self._better(state, event, body, view, entry)
-        wrong = self._wrong_unclean(state, view, known, body) if unclean else _wrong_clean(view, known, body)
+        wrong = (
+            self._wrong_unclean(state, event.node, view, known, body) if unclean else _wrong_clean(view, known, body)
+        )
         able = _able(state, view, known) if unclean and not wrong else []
         if able:
             wrong = f"uncleanly, although {named(able)} could lead"
@@ -227,26 +311,45 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         (``PartitionChangeBuilder.canElectLastKnownLeader``)."""
         return state.elr and not known.isr and known.last_known_elr == [body.leader]
 
-    def _wrong_unclean(self, state: Pools, view: View, known: PartChange, body: PartChange) -> str:
+    def _wrong_unclean(self, state: Pools, node: str, view: View, known: PartChange, body: PartChange) -> str:
         """What speaks against an unclean election, or ""."""
         if body.isr != [body.leader]:
             return f"uncleanly, but with the ISR {named(body.isr)}, not the leader alone"
         if not view.is_unfenced(body.leader):
             return f"which is {standing(view, body.leader)}"
-        if body.asked or self._allowed(state, view, body):
+        if body.asked or _allows_unclean(state, node, view, body.tp):
             return ""
         if self._is_last_known(state, known, body):
             return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
         return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
 
-    def _allowed(self, state: Pools, view: View, body: PartChange) -> bool:
-        """Whether the topic, or else the brokers, or else the controller allow unclean elections at this offset."""
-        topic = split_topic_partition(body.tp)[0]
-        for resource in (f"topic/{topic}", "broker/"):
-            value = view.config(resource, UNCLEAN_ENABLE)
-            if value is not None:
-                return value == "true"
-        return state.profile.topic_setting(body.tp, UNCLEAN_ENABLE, default=False) is True
+
+def _allows_unclean(state: Pools, node: str, view: View, tp: str) -> bool:
+    """Whether the topic, or else this controller, or else the brokers' default, or else what it was started with allows
+    unclean elections at this offset."""
+    for resource in resources(node, tp):
+        value = view.config(resource, UNCLEAN_ENABLE)
+        if value is not None:
+            return value == "true"
+    return state.profile.topic_setting(tp, UNCLEAN_ENABLE, node, default=False) is True
+
+
+def _why_able(state: Pools, node: str, view: View, known: object, broker: int) -> str:
+    """Why a broker that is unfenced may lead a partition, "" if it may not, or if the partition has a leader."""
+    assert type(known) is PartChange
+    if known.leader >= 0:
+        return ""
+    if broker in known.isr:
+        return f"is in the ISR {named(known.isr)}"
+    if not known.isr and broker in known.elr:
+        return f"is one of the eligible leader replicas {named(known.elr)}, and the ISR is empty"
+    if state.elr and ELR not in state.profile.bounced and not known.isr and not known.elr:
+        if known.last_known_elr == [broker]:
+            return "led it last, and nobody is eligible"
+    # A controller that ended abruptly may have written a configuration that it did not tell of.
+    if broker in known.replicas and state.abrupt < 0 and _allows_unclean(state, node, view, known.tp):
+        return f"is one of the replicas {named(known.replicas)}, and {UNCLEAN_ENABLE} is true"
+    return ""
 
 
 def _wrong_clean(view: View, known: PartChange, body: PartChange) -> str:

@@ -602,7 +602,7 @@ def test_who_may_be_passed_over() -> None:
     gone.registered(1, fenced=True)
     gone.registered(1)
     gone.change(1, 2, (1,), "unfence", partition_epoch=4)
-    assert (gone.result("P21").status, gone.result("P21").tested) == ("held", 2)
+    assert (gone.result("P21").status, gone.result("P21").tested) == ("held", 3)
     back = active()
     back.change(2, 1, (2, 3), "fence", partition_epoch=1)
     back.change(2, 1, cause="alter-isr", partition_epoch=2)
@@ -636,3 +636,108 @@ def test_the_first_of_the_eligible_leader_replicas() -> None:
         trace.change(elected, 2, (elected,), cause, partition_epoch=2, elr=elr)
         found = [each for each in trace.result("P21").violations if f"elected broker-{elected}" in each.sentence]
         assert ("violated" if found else "held") == status
+
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def waiting(isr: list[int], elr: list[int], last_known: list[int], **profile: Any) -> TraceBuilder:
+    """Orders-0 has no leader, and broker-2 is fenced."""
+    trace = active(**profile)
+    trace.registered(2, fenced=True)
+    trace.change(-1, 1, isr, "fence", partition_epoch=1, elr=elr, last_known_elr=last_known)
+    trace.req = "c#1"
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("profile", "isr", "elr", "last_known", "why"),
+    [
+        ({}, [2], [], [], "is in the ISR [2]"),
+        ({}, [3], [2], [], ""),
+        (ELIGIBLE, [], [2], [1], "is one of the eligible leader replicas [2], and the ISR is empty"),
+        (ELIGIBLE, [], [3], [2], ""),
+        (ELIGIBLE, [], [], [2], "led it last, and nobody is eligible"),
+        (ELIGIBLE, [], [], [2, 1], ""),
+        ({**ELIGIBLE, "bounced": {"eligible.leader.replicas.version": ["0"]}}, [], [], [2], ""),
+        ({}, [], [], [2], ""),
+        ({}, [3], [], [], ""),
+        ({"config": {UNCLEAN: True}}, [3], [], [], f"is one of the replicas [1, 2, 3], and {UNCLEAN} is true"),
+    ],
+)
+def test_who_comes_back_is_elected_at_once(
+    profile: dict[str, Any], isr: list[int], elr: list[int], last_known: list[int], why: str
+) -> None:
+    """Shows a broker that is unfenced, and the partition that waits for it gets no leader in that step; not where
+    it may not lead."""
+    trace = waiting(isr, elr, last_known, **profile)
+    back = trace.registered(2)
+    trace.req = "c#2"
+    trace.change(2, 2, (2,), "elect", partition_epoch=2)
+    found = [each for each in trace.result("P21").violations if "unfenced" in each.sentence]
+    assert [each.sentence for each in found] == (
+        [f"the controller unfenced broker-2 and elected nobody for orders-0, although broker-2 {why}"] if why else []
+    )
+    assert all(each.events[1] == back for each in found)
+
+
+@pytest.mark.parametrize(
+    ("topic", "own", "brokers", "wrong"),
+    [(None, None, "true", 1), (None, "false", "true", 0), ("false", "true", "true", 0), ("true", "false", None, 1)],
+)
+def test_who_comes_back_where_unclean_elections_are_allowed(
+    topic: str | None, own: str | None, brokers: str | None, wrong: int
+) -> None:
+    """Shows the topic's value come before the controller's own, and that before the brokers' default."""
+    trace = active()
+    for offset, resource, value in ((12, "topic/orders", topic), (13, "broker/101", own), (14, "broker/", brokers)):
+        if value is not None:
+            trace.emit("controller-1", ConfigChange(offset, 1, resource, UNCLEAN, value))
+    trace.registered(1, 2, fenced=True)
+    trace.change(-1, 1, (1,), "fence", partition_epoch=1)
+    trace.registered(2)
+    assert trace.result("P21").violated == wrong
+
+
+def test_what_a_return_asks_of_a_controller() -> None:
+    """Shows the election in the same step, behind those of other partitions; and that a registration which unfences
+    nobody asks for none: of a new incarnation, of one that was not fenced, or of one that stays fenced."""
+    trace = waiting([2], [], [])
+    trace.change(-1, 1, (2,), "fence", tp="other-0")
+    trace.registered(2)
+    trace.change(2, 2, (2,), "unfence", tp="other-0")
+    trace.change(2, 2, (2,), "unfence", partition_epoch=2)
+    trace.req = "c#2"
+    trace.registered(2)
+    assert trace.result("P21").status == "held"
+    for fenced, incarnation in ((True, 0), (False, 1)):
+        other = waiting([2], [], [])
+        other.registered(2, fenced=fenced, incarnation=incarnation)
+        assert other.result("P21").status == "held"
+    nobody = active()
+    nobody.change(-1, 1, (2,), "fence", partition_epoch=1)
+    nobody.emit("controller-1", BrokerReg(2, 7, "broker-2/0", False, True, False, 12))
+    assert nobody.result("P21").violated == 1  # the first change alone: broker-2 could lead
+
+
+@pytest.mark.parametrize(("mode", "between", "wrong"), [("crash", False, 0), ("crash", True, 1), ("end", False, 1)])
+def test_a_controller_that_crashes_before_it_elects(mode: Literal["crash", "end"], between: bool, wrong: int) -> None:
+    """Shows that a controller which crashes right behind the unfencing may have written more than it told; not if it
+    went on to something else first, or ended in good order."""
+    trace = waiting([2], [], [])
+    trace.registered(2)
+    if between:
+        trace.emit("controller-1", LogHw(METADATA_PARTITION, "leader", 1, 24, 24, 0))
+    trace.down("controller-1", mode)
+    assert trace.result("P21").violated == wrong
+
+
+@pytest.mark.parametrize(("mode", "wrong"), [("crash", 0), ("clean", 1)])
+def test_a_return_after_a_controller_that_ended_abruptly(mode: Literal["crash", "clean"], wrong: int) -> None:
+    """Shows that what it wrote is not relied on, as it may have written more than it told."""
+    trace = waiting([2], [], [])
+    trace.down("controller-1", mode)
+    trace.vote("controller-2", 2, 102, asks=(1, 25))
+    trace.role("controller-2", 2, "leader", 102)
+    trace.registered(2, node="controller-2", offset=26)
+    assert trace.result("P21").violated == wrong
