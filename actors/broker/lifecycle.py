@@ -119,7 +119,7 @@ class BrokerLifecycle(msgspec.Struct):
             cluster_id=turn.settings.cluster.cluster_id,
             incarnation_id=self.incarnation_id,
         )
-        if version >= 3:
+        if version >= 3 and "clean-shutdown-untold" not in turn.step.defects:
             request.previous_broker_epoch = self.previous_broker_epoch
         return request
 

@@ -151,6 +151,9 @@ PROOFS: dict[str, Proof] = {
     "isr-without-version": Proof("isr-race", r"but broker-1 had proposed that for partition epoch 0 of leader"),
     "fenced-at-half-time": Proof("comes-back", r"fenced broker-\d \d+ ms after the last heartbeat; the session"),
     "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d \d+ ms after"),
+    "clean-shutdown-untold": Proof(
+        "two-lives", r"registered broker-3/1 as started after an unclean shutdown, but broker-3/0 had shut down cleanly"
+    ),
     "fence-keeps-isr": Proof("out-of-sync", r"broker-1 leads orders-0 in leader epoch 0, but is fenced at offset \d+"),
     "isr-of-former-lives": Proof("two-lives", r"took in broker-3 under broker epoch \d+, but that broker is reg"),
     "broker-epoch-reused": Proof("two-lives", r"gave broker-3/1 broker epoch \d+, which broker-3/0 had"),

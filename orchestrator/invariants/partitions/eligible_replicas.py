@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.node.spec import node_name
-from actors.trace.events import BrokerReg, PartChange, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
+from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, Stamped
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import MetadataView, View
 from orchestrator.invariants.mirrors.min_isr import MIN_ISR, UNSET, resources
@@ -15,11 +17,37 @@ NOBODY_STAYS = ("unclean", "config")
 """Changes after which nobody is eligible any more: an unclean election, and another least ISR."""
 
 
+REGISTRATION, PREVIOUS_EPOCH_SINCE = "BrokerRegistration", 3
+"""Version from which on a registration tells the broker epoch of the process that shut down cleanly."""
+
+
+class CleanEnd(msgspec.Struct, frozen=True):
+    """An incarnation that had taken up its replicas, and has shut down in good order: its file says so."""
+
+    incarnation: str
+    by: Witness
+
+
 class Feature(State):
-    """``on``: whether there are eligible leader replicas."""
+    """``on``: whether there are eligible leader replicas. ``in_use``: broker -> the number of the last incarnation that
+    took up replicas. ``ended``: broker -> how that one ended, if it was in good order and its disk is whole.
+    ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
 
     on: bool = False
     profile: Profile = Profile()
+    in_use: dict[str, int] = {}
+    ended: dict[str, CleanEnd] = {}
+    abrupt: int = -1
+
+    def down(self, event: Stamped, body: NodeDown, epoch: int) -> None:
+        """A process has ended; ``epoch``: the quorum epoch that it led last, -1 none."""
+        node, number = event.node, event.incarnation
+        if body.mode not in ("clean", "end"):
+            self.abrupt = max(self.abrupt, epoch)
+        if body.mode == "clean" and self.in_use.get(node) == number:
+            self.ended[node] = CleanEnd(f"{node}/{number}", witness(event))
+        elif body.mode == "lossy" or self.in_use.get(node) == number:
+            self.ended.pop(node, None)
 
 
 class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
@@ -29,7 +57,9 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
     without a leader although a complete replica is up.
 
     Example: min.insync.replicas of orders-0 is 2; its ISR shrinks to 1, with 2 eligible, and grows to 1, 3. Broker-2
-    stays eligible. It lacks the records that brokers 1 and 3 commit from now on; both crash, and it is elected.
+    stays eligible. It lacks the records that brokers 1 and 3 commit from now on; both crash, and it is elected. Or
+    broker-2 shuts down in good order and is started again, and the controller takes it for one that may have lost
+    records: it leaves the eligible leader replicas, and nobody can lead.
     """
 
     id = "P20"
@@ -37,19 +67,25 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
     source = "KIP-966; Kafka's PartitionChangeBuilder; kafka-tlaplus ValidControllerIsrAndElr"
     tested_when = (
         "with eligible.leader.replicas.version 1, a controller changes a partition, or registers a broker after an "
-        "unclean shutdown"
+        "unclean shutdown; with any version, a controller registers a broker after a clean shutdown"
     )
-    unseen = ("whether a shutdown was unclean: the check relies on the controller, and P5 judges the replica's log",)
-    types = (PartChange, BrokerReg)
-    before_types = (PartChange,)
+    unseen = (
+        "an unclean shutdown that counts as clean: the check relies on the controller, and P5 judges the replica's log",
+        "clean shutdowns of brokers that had no replicas, or whose disk has lost something since",
+        "registrations below version 3, which do not tell of the shutdown",
+    )
+    types = (PartChange, BrokerReg, PartAssume, NodeUp, NodeDown)
+    before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Feature:
         return Feature(key, on=profile.feature(ELR) not in ("", "0"), profile=profile)
 
     def before(self, state: Feature, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
-        assert type(body) is PartChange
         view = mirror.view_of(event)
+        if type(body) is BrokerReg:
+            return self._registered(state, event, body, view)
+        assert type(body) is PartChange
         least, by = _least(state, event.node, body, view)
         if body.min_isr != least:
             wrong = f"the least ISR {body.min_isr}, but the log says {least}"
@@ -64,8 +100,42 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
             return NOTHING
         return self.violated(body.tp, f"{_said(body)}, after {_state(before)}: {wrong}", entry.by, event)
 
+    def _registered(self, state: Feature, event: Stamped, body: BrokerReg, view: View) -> Emissions:
+        """A registration after a clean shutdown of the incarnation before is no unclean one. If that is not the last
+        one that took up replicas, its file is of an older one; and what a controller wrote that ended abruptly is not
+        relied on, as it may have written more than it told."""
+        node = node_name(body.broker)
+        entry, ended = view.brokers.get(body.broker), state.ended.get(node)
+        if entry is None or ended is None or entry.epoch <= state.abrupt:
+            return NOTHING
+        known = entry.body
+        assert type(known) is BrokerReg
+        is_new = body.incarnation != known.incarnation == ended.incarnation
+        if not is_new or state.profile.is_older(REGISTRATION, PREVIOUS_EPOCH_SINCE, node, event.node):
+            return NOTHING
+        state.tested += 1
+        if not body.unclean:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"the controller registered {body.incarnation} as started after an unclean shutdown, but "
+            f"{known.incarnation} had shut down cleanly",
+            ended.by,
+            event,
+        )
+
     def step(self, state: Feature, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        if type(body) is PartAssume:
+            state.in_use[event.node] = event.incarnation
+            return NOTHING
+        if type(body) is NodeDown:
+            state.down(event, body, mirror.elections.epoch_of(event.node))
+            return NOTHING
+        if type(body) is NodeUp:
+            if body.wiped or body.torn:
+                state.ended.pop(event.node, None)
+            return NOTHING
         if type(body) is PartChange:
             state.tested += state.on
             wrong = _wrong_state(body) if state.on else _wrong_without(body)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
-from actors.trace.events import BrokerReg, ConfigChange, PartRemove
+from actors.trace.events import BrokerReg, ConfigChange, NodeUp, PartRemove
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from tests.unit.invariants.partitions.test_controller import active
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -117,3 +119,99 @@ def test_what_a_controller_was_started_with_holds_without_a_record() -> None:
     trace.emit("controller-1", PartRemove("orders-0", 11, 1, "topic-1"))
     trace.change(1, 0, (1, 2), "create", partition_epoch=2, min_isr=1)
     assert trace.result("P20").status == "held"
+
+
+def stopped(mode: Literal["clean", "crash"] = "clean", takes_up: bool = True, level: str = "0") -> TraceBuilder:
+    """Broker-2 has ended."""
+    trace = active(features={ELR: level})
+    trace.up("broker-2")
+    if takes_up:
+        trace.assume(2, 0, leader=1)
+    trace.down("broker-2", mode)
+    return trace
+
+
+def again(trace: TraceBuilder, unclean: bool = True, life: int = 1, node: str = "controller-1") -> str:
+    """Broker-2 registers."""
+    return trace.emit(node, BrokerReg(2, 50 + life, f"broker-2/{life}", True, False, unclean, 50 + life))
+
+
+@pytest.mark.parametrize("level", ["0", "1"])
+@pytest.mark.parametrize("unclean", [False, True])
+def test_a_clean_shutdown_counts_as_clean(level: str, unclean: bool) -> None:
+    """Shows the registration of the next incarnation as a test, with eligible leader replicas and without; the same
+    incarnation may register again."""
+    trace = stopped(level=level)
+    trace.change(1, 0, (1, 3), "fence", partition_epoch=1)
+    trace.up("broker-2")
+    end = trace.events[-3].id
+    registered = again(trace, unclean)
+    again(trace, unclean=False)
+    result = trace.result("P20")
+    assert result.tested == 1 + (level == "1") * (2 + unclean)
+    began = "the controller registered broker-2/1 as started after an unclean shutdown"
+    says = f"{began}, but broker-2/0 had shut down cleanly"
+    assert [(each.sentence, each.events) for each in result.violations] == ([(says, [end, registered])] * unclean)
+
+
+def test_which_shutdowns_were_unclean() -> None:
+    """Shows a crash, and one of the incarnation after the one that shut down cleanly; and that nothing is said of
+    an incarnation without replicas."""
+    for mode, takes_up, status in (
+        ("clean", True, "violated"),
+        ("crash", True, "vacuous"),
+        ("clean", False, "vacuous"),
+    ):
+        trace = stopped(mode, takes_up)  # type: ignore[arg-type]  # a table
+        trace.up("broker-2")
+        again(trace)
+        assert trace.result("P20").status == status
+    next_one = stopped()
+    next_one.up("broker-2")
+    again(next_one, unclean=False)
+    next_one.assume(2, 0, leader=1)
+    next_one.down("broker-2", "crash")
+    next_one.up("broker-2")
+    again(next_one, life=2)
+    assert (next_one.result("P20").status, next_one.result("P20").tested) == ("held", 1)
+
+
+def test_what_became_of_the_disk_since() -> None:
+    """Shows a disk that was wiped, files that were torn, and an incarnation in between whose disk lost something; not
+    one that merely crashed before it had its replicas."""
+    for wiped, torn, mode, status in (
+        (True, 0, "end", "vacuous"),
+        (False, 1, "end", "vacuous"),
+        (False, 0, "lossy", "vacuous"),
+        (False, 0, "crash", "violated"),
+    ):
+        trace = stopped()
+        trace.incarnations["broker-2"] = 1
+        trace.emit("broker-2", NodeUp("broker", 2, "dir", wiped, True, torn))
+        trace.down("broker-2", mode)  # type: ignore[arg-type]  # a table
+        trace.up("broker-2")
+        again(trace, life=2)
+        assert trace.result("P20").status == status
+
+
+@pytest.mark.parametrize("speaker", ["broker-2", "controller-1"])
+def test_a_registration_that_cannot_tell(speaker: str) -> None:
+    """Shows that below version 3 a registration has nothing of the shutdown before."""
+    for newest, status in ((2, "vacuous"), (3, "violated")):
+        trace = active(features={ELR: "0"}, nodes={speaker: {"versions": {"BrokerRegistration": [0, newest]}}})
+        trace.up("broker-2")
+        trace.assume(2, 0, leader=1)
+        trace.down("broker-2", "clean")
+        again(trace)
+        assert trace.result("P20").status == status
+
+
+@pytest.mark.parametrize(("mode", "status"), [("crash", "vacuous"), ("clean", "violated")])
+def test_a_shutdown_before_another_controller(mode: Literal["crash", "clean"], status: str) -> None:
+    """Shows that a controller which ended abruptly may have registered another incarnation and not told of it."""
+    trace = stopped()
+    trace.down("controller-1", mode)
+    trace.vote("controller-2", 2, 102, asks=(1, 25))
+    trace.role("controller-2", 2, "leader", 102)
+    again(trace, node="controller-2")
+    assert trace.result("P20").status == status
