@@ -393,7 +393,7 @@ class Controller(msgspec.Struct):
             return [unfenced, *self._leader_and_isr_updates(step, "unfence", added=broker_id)]
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
             updates = self._leader_and_isr_updates(step, "controlled-shutdown", removed=broker_id)
-            if state.brokers[broker_id].in_controlled_shutdown:
+            if state.brokers[broker_id].in_controlled_shutdown or "shutdown-unregistered" in step.defects:
                 return updates
             return [registration_change(state, broker_id, in_controlled_shutdown=1), *updates]
         return self._fence(step, broker_id)

@@ -65,6 +65,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "P27",
         "Another incarnation is registered while the former one still sends heartbeats.",
     ),
+    Defect(
+        "shutdown-unregistered",
+        "actors.controller",
+        "P9",
+        "A controlled shutdown moves the broker's leaderships, and its registration does not say that it shuts down.",
+        nemesis="upgrade",
+    ),
     Defect("fence-keeps-isr", "actors.controller", "P9", "A fenced broker stays in its ISRs.", "KAFKA-13916"),
     Defect(
         "isr-of-former-lives",

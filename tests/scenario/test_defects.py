@@ -151,6 +151,9 @@ PROOFS: dict[str, Proof] = {
     "isr-without-version": Proof("isr-race", r"but broker-1 had proposed that for partition epoch 0 of leader"),
     "fenced-at-half-time": Proof("comes-back", r"fenced broker-\d \d+ ms after the last heartbeat; the session"),
     "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d \d+ ms after"),
+    "shutdown-unregistered": Proof(
+        "lost-tail", r"took broker-1 out of orders-0 for its controlled shutdown, but had not registered it as shutting"
+    ),
     "clean-shutdown-untold": Proof(
         "two-lives", r"registered broker-3/1 as started after an unclean shutdown, but broker-3/0 had shut down cleanly"
     ),

@@ -292,7 +292,9 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
     Example: broker-3 is fenced at offset 120 of the metadata log and stays in the ISR of orders-0; broker-1 crashes,
     and the controller elects broker-3, which is dead, too. Or broker-1 proposes broker-3, which has caught up under
     broker epoch 40; meanwhile broker-3 loses its log, restarts under broker epoch 97, and joins the ISR by its former
-    position (KAFKA-14139). A new incarnation that keeps broker epoch 40 joins by that position unnoticed.
+    position (KAFKA-14139). A new incarnation that keeps broker epoch 40 joins by that position unnoticed. A broker that
+    shuts down is still unfenced, but whoever waits for it soon waits in vain: the controller says so in its
+    registration before it moves the leaderships away, and takes it into no ISR any more.
     """
 
     id = "P9"
@@ -302,9 +304,12 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
     )
     source = "KIP-841; KIP-903; KAFKA-13916"
     tested_when = "a controller changes a partition, or fences or registers a broker"
-    unseen = ("brokers that are shutting down and are still in an ISR: they leave it by a separate change",)
+    unseen = (
+        "brokers that are shutting down and are still in an ISR: they leave it by a separate change",
+        "shutdowns of brokers whose registration an earlier controller wrote last, as it may not have told of all",
+    )
     types = (PartChange, BrokerReg)
-    before_types = (BrokerReg,)
+    before_types = (PartChange, BrokerReg)
     exemptions = {
         "last-member": "Without eligible leader replicas an ISR never becomes empty: its last member stays, without "
         "a leader.",
@@ -315,8 +320,11 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
 
     def before(self, state: Standing, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        view = mirror.view_of(event)
+        if type(body) is PartChange:
+            return self._leaving(body, event, view, mirror.epoch_of(event))
         assert type(body) is BrokerReg
-        known = mirror.view_of(event).brokers.get(body.broker)
+        known = view.brokers.get(body.broker)
         if known is None:
             return NOTHING
         before = known.body
@@ -338,7 +346,9 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
         view = mirror.view_of(event)
         if type(body) is PartChange:
             state.tested += 1
-            return [*self._judge(state, view, body, event, None), *self._judge_members(view, body, event)]
+            epoch = mirror.epoch_of(event)
+            asked = (*self._judge_members(view, body, event), *self._judge_asked(view, body, event, epoch))
+            return [*self._judge(state, view, body, event, None), *asked]
         assert type(body) is BrokerReg
         if not body.fenced:
             return NOTHING
@@ -388,6 +398,41 @@ class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
                 entry.by,
                 event,
             )
+        return NOTHING
+
+    def _judge_asked(self, view: View, change: PartChange, event: Stamped, epoch: int) -> Emissions:
+        """An ISR that a leader asked for: nobody in it shuts down, not even its former members."""
+        for member in change.isr if change.cause == "alter-isr" else ():
+            entry = view.brokers.get(member)
+            registered = view.broker(member)
+            if entry is not None and registered is not None and entry.epoch == epoch and registered.shutting_down:
+                return self.violated(
+                    change.tp,
+                    f"the controller accepted the ISR {named(change.isr)} of {change.tp}, but {node_name(member)} is "
+                    f"registered as shutting down",
+                    entry.by,
+                    event,
+                )
+        return NOTHING
+
+    def _leaving(self, change: PartChange, event: Stamped, view: View, epoch: int) -> Emissions:
+        """Who leaves an ISR, or loses the leadership, by a controlled shutdown: its registration says so before."""
+        known = view.partition(change.tp)
+        if known is None or change.cause != "controlled-shutdown":
+            return NOTHING
+        left = {*known.isr} - {*change.isr}
+        if not left and change.leader != known.leader >= 0:
+            left = {known.leader}
+        for broker in sorted(left):
+            entry, registered = view.brokers.get(broker), view.broker(broker)
+            if entry is not None and registered is not None and entry.epoch == epoch and not registered.shutting_down:
+                return self.violated(
+                    change.tp,
+                    f"the controller took {node_name(broker)} out of {change.tp} for its controlled shutdown, but had "
+                    f"not registered it as shutting down",
+                    entry.by,
+                    event,
+                )
         return NOTHING
 
 

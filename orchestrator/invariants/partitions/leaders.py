@@ -112,13 +112,15 @@ class Return(msgspec.Struct):
 class Pools(State):
     """``profile``: of the run; ``elr``: whether it has eligible leader replicas. ``doubts``: of the step that is being
     recorded. ``added``: controller -> the broker whose registration it wrote last, if that is not fenced, else -1.
-    ``returns``: controller -> the broker that it unfences in the step that is being recorded.
+    ``unfenced``: controller -> the broker that it unfenced last, and the request that it served then. ``returns``:
+    controller -> who waits for that broker, in the step that is being recorded.
     ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
 
     profile: Profile = Profile()
     elr: bool = False
     doubts: list[Doubt] = []
     added: dict[str, int] = {}
+    unfenced: dict[str, tuple[int, str]] = {}
     returns: dict[str, Return] = {}
     abrupt: int = -1
 
@@ -145,7 +147,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
     take the new leader's log for complete. A leader that can go on is not replaced, as clients would have to look for
     another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody. A partition
-    without a leader gets one in the step that unfences a broker which may lead it.
+    without a leader gets one in the step that unfences a broker which may lead it. A broker that shuts down is not
+    elected, as its leadership would end at once.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
     elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
@@ -206,12 +209,12 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
 
     def _unfenced(self, state: Pools, event: Stamped, body: BrokerReg, view: View) -> None:
         """A registration: whom the controller has to elect in this step, if it unfences a broker."""
-        entry = view.brokers.get(body.broker)
-        if body.fenced or entry is None or entry.epoch <= state.abrupt:
+        entry, known = view.brokers.get(body.broker), view.broker(body.broker)
+        is_known = entry is not None and known is not None and entry.epoch > state.abrupt
+        if body.fenced or (is_known and known is not None and not known.fenced):
             return
-        known = entry.body
-        assert type(known) is BrokerReg
-        if not known.fenced or known.incarnation != body.incarnation:
+        state.unfenced[event.node] = (body.broker, event.req)
+        if not is_known or known is None or known.incarnation != body.incarnation:
             return
         waiting = {
             tp: (each.by, why)
@@ -262,9 +265,11 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         state.tested += body.leader != known.leader or unclean
         if body.leader < 0:
             return self._better(state, event, body, view, entry)
-        wrong = (
-            self._wrong_unclean(state, event.node, view, known, body) if unclean else _wrong_clean(view, known, body)
-        )
+        wrong = "which is shutting down" if _leaves(state, event, view, body.leader) else ""
+        if not wrong and unclean:
+            wrong = self._wrong_unclean(state, event.node, view, known, body)
+        elif not wrong:
+            wrong = _wrong_clean(view, known, body)
         able = _able(state, view, known) if unclean and not wrong else []
         if able:
             wrong = f"uncleanly, although {named(able)} could lead"
@@ -322,6 +327,15 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         if self._is_last_known(state, known, body):
             return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
         return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
+
+
+def _leaves(state: Pools, event: Stamped, view: View, broker: int) -> bool:
+    """Whether a broker shuts down, and may not be elected any more, as far as its last registration is relied on. Who
+    is unfenced in this very step may be, whatever else its registration says."""
+    entry, known = view.brokers.get(broker), view.broker(broker)
+    if entry is None or known is None or entry.epoch <= state.abrupt:
+        return False
+    return known.shutting_down and state.unfenced.get(event.node) != (broker, event.req)
 
 
 def _allows_unclean(state: Pools, node: str, view: View, tp: str) -> bool:

@@ -338,6 +338,59 @@ def test_a_member_by_what_it_was_in_a_former_life() -> None:
             )
 
 
+def leaves(trace: TraceBuilder, broker: int, leaves: bool = True, fenced: bool = False) -> str:
+    """The controller registers that a broker shuts down."""
+    body = BrokerReg(broker, 7, f"broker-{broker}/0", fenced, leaves, False, 12)
+    return trace.emit("controller-1", body)
+
+
+@pytest.mark.parametrize("cause", ["alter-isr", "fence"])
+@pytest.mark.parametrize("leaving", [1, 2])
+def test_who_shuts_down_joins_no_isr(cause: str, leaving: int) -> None:
+    """Shows an ISR that a leader asked for, with a broker in it that shuts down, be it a former member or a new one;
+    what the controller changes by itself leaves former members where they are."""
+    trace = active()
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    stops = leaves(trace, leaving)
+    changed = trace.change(1, 0, (1, 2), cause, partition_epoch=2)
+    found = trace.result("P9").violations
+    says = f"the controller accepted the ISR [1, 2] of orders-0, but broker-{leaving} is registered as shutting down"
+    assert [(each.sentence, each.events) for each in found] == (
+        [(says, [stops, changed])] if cause == "alter-isr" else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "wrong"), [((2, 3), 2, True), ((1,), -1, True), ((1, 2, 3), 1, False)], ids=str
+)
+@pytest.mark.parametrize("told", [True, False])
+def test_a_controlled_shutdown_is_registered_first(isr: tuple[int, ...], leader: int, wrong: bool, told: bool) -> None:
+    """Shows a broker that leaves an ISR, or as its last member loses the leadership, for a shutdown of which its
+    registration says nothing."""
+    trace = active()
+    trace.change(1, 0, isr if leader < 0 else (1, 2, 3), "alter-isr", partition_epoch=1)
+    if told:
+        leaves(trace, 1)
+    trace.change(leader, 1, isr, "controlled-shutdown", partition_epoch=2)
+    says = (
+        "the controller took broker-1 out of orders-0 for its controlled shutdown, but had not registered it as "
+        "shutting down"
+    )
+    assert [each.sentence for each in trace.result("P9").violations] == ([says] if wrong and not told else [])
+
+
+def test_shutdowns_after_another_controller() -> None:
+    """Shows that nothing is said by what an earlier controller registered, as it may not have told of all."""
+    for told in (True, False):
+        trace = active()
+        leaves(trace, 1, leaves=told)
+        trace.vote("controller-1", 3, 101, asks=(1, 25))
+        trace.role("controller-1", 3, "leader", 101)
+        trace.change(2, 1, (2, 3), "alter-isr" if told else "controlled-shutdown", partition_epoch=2, quorum_epoch=3)
+        trace.change(2, 1, (1, 2), "alter-isr", partition_epoch=3, quorum_epoch=3)
+        assert trace.result("P9").status == "held"
+
+
 def test_a_controller_that_was_cut_off_fences_everybody_for_itself() -> None:
     """Shows that what it appends is nothing to the next controller, whose log it never reached."""
     trace = active()
@@ -635,6 +688,44 @@ def test_the_first_of_the_eligible_leader_replicas() -> None:
         # Nobody of them was alive.
         trace.change(elected, 2, (elected,), cause, partition_epoch=2, elr=elr)
         found = [each for each in trace.result("P21").violations if f"elected broker-{elected}" in each.sentence]
+        assert ("violated" if found else "held") == status
+
+
+@pytest.mark.parametrize("cause", ["fence", "unclean"])
+def test_who_shuts_down_is_not_elected(cause: str) -> None:
+    """Shows a leader that shuts down, elected from the ISR or uncleanly; not one that leads already, nor where this
+    rests on what a controller wrote that ended abruptly."""
+    trace = active(config={UNCLEAN: True})
+    trace.registered(1, fenced=True)
+    leaves(trace, 2)
+    isr = (2,) if cause == "unclean" else (2, 3)
+    trace.change(2, 1, isr, cause, partition_epoch=1)
+    trace.change(2, 1, (2,), "fence", partition_epoch=2)
+    assert [each.sentence.partition("), ")[2] for each in trace.result("P21").violations] == ["which is shutting down"]
+    next_one = active(config={UNCLEAN: True})
+    next_one.registered(1, fenced=True)
+    leaves(next_one, 2)
+    next_one.down("controller-1")
+    next_one.vote("controller-2", 2, 102, asks=(1, 25))
+    next_one.role("controller-2", 2, "leader", 102)
+    next_one.change(2, 1, (2, 3), "fence", partition_epoch=1, quorum_epoch=2, node="controller-2")
+    assert next_one.result("P21").status == "held"
+
+
+def test_who_shuts_down_and_is_unfenced() -> None:
+    """Shows that it may be elected in that very step, whatever its registration says, and in no later one."""
+    for req, status in (("c#1", "held"), ("c#2", "violated")):
+        trace = active()
+        trace.registered(1, fenced=True)
+        leaves(trace, 2, fenced=True)
+        trace.change(-1, 1, (1,), "fence", partition_epoch=1)
+        trace.change(-1, 1, (2,), "fence", partition_epoch=2)
+        trace.req = "c#1"
+        leaves(trace, 2)
+        trace.change(-1, 2, (2,), "unfence", partition_epoch=3)
+        trace.req = req
+        trace.change(2, 3, (2,), "unfence", partition_epoch=4)
+        found = [each for each in trace.result("P21").violations if "elected broker-2" in each.sentence]
         assert ("violated" if found else "held") == status
 
 
