@@ -238,7 +238,8 @@ class BrokerLifecycle(msgspec.Struct):
         broker never ran, or is not to ask."""
         if self.state == "pending-controlled-shutdown":
             return
-        if self.state != "running" or not turn.settings.controlled_shutdown:
+        asks = turn.settings.controlled_shutdown and "shutdown-unasked" not in turn.step.defects
+        if self.state != "running" or not asks:
             self.state = "shutting-down"
             return
         self.state = "pending-controlled-shutdown"

@@ -154,6 +154,9 @@ PROOFS: dict[str, Proof] = {
     "shutdown-unregistered": Proof(
         "lost-tail", r"took broker-1 out of orders-0 for its controlled shutdown, but had not registered it as shutting"
     ),
+    "shutdown-unasked": Proof(
+        "two-lives", r"broker-3/0, which knew that it was unfenced, stopped in good order before any controller"
+    ),
     "clean-shutdown-untold": Proof(
         "two-lives", r"registered broker-3/1 as started after an unclean shutdown, but broker-3/0 had shut down cleanly"
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.lifecycle import SHUTDOWN_TIMEOUT_MS
 from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, ClockSet, CtlFault, NodeDown, QRole, Rpc, Stamped
 from chaos.faults.kinds import kinds_of
@@ -18,13 +19,17 @@ SLACK_US = 100_000
 """By so much an event may be told later than it was."""
 SHUTDOWNS = kinds_of(NodeShutdown, NodeBounce)
 """What an operator does that has brokers ask to be fenced."""
+CONTROLLED_SHUTDOWN = "controlled.shutdown.enable"
+LONGEST_US = SHUTDOWN_TIMEOUT_MS * 1000 - SLACK_US
+"""A broker that waits longer for the controller's leave stops without it."""
 
 
 class Shutdown(msgspec.Struct):
-    """What an operator stops. nodes: whose process may have been asked to; renewed: those that have registered another
-    one since; lasts: it is not over."""
+    """What an operator stops. nodes: whose process may have been asked to; at_us: since when; renewed: those that have
+    registered another one since; lasts: it is not over."""
 
     nodes: set[str]
+    at_us: int
     renewed: set[str] = set()
     lasts: bool = True
 
@@ -44,12 +49,34 @@ class Unanswered(msgspec.Struct):
     times: int = 0
 
 
-class Sessions(State):
-    """timeouts_us: node -> the session timeout; the longest under "". active: controller -> since when it leads. heard:
-    "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker -> its last incarnation
-    that was. wrong: nodes whose clocks were set. shutdowns: fault -> what
-    an operator stops by it."""
+class Place(msgspec.Struct):
+    """What controllers wrote of an incarnation of a broker. fenced: what the last one wrote; at_us: when that began;
+    controller: who wrote it. fenced_us: when it was fenced last, -1 never. runs: a heartbeat by which it knows that
+    it was unfenced."""
 
+    incarnation: str
+    fenced: bool
+    at_us: int
+    controller: str
+    fenced_us: int = -1
+    runs: Witness | None = None
+
+    def written(self, event: Stamped, fenced: bool) -> None:
+        """A controller wrote something of it."""
+        if (fenced, event.node) != (self.fenced, self.controller):
+            self.fenced, self.controller, self.at_us = fenced, event.node, event.wall
+        if fenced:
+            self.fenced_us = event.wall
+
+
+class Sessions(State):
+    """profile: of the run. timeouts_us: node -> the session timeout; the longest under "". active: controller -> since
+    when it leads. heard: "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker ->
+    its last incarnation that was. wrong: nodes whose clocks were set. shutdowns: fault -> what an operator stops by it.
+    places: broker -> what was written of its last incarnation. asks: whether brokers ask before they stop, as far as is
+    known of what they are started with."""
+
+    profile: Profile = Profile()
     timeouts_us: dict[str, int] = {}
     active: dict[str, tuple[int, Witness]] = {}
     heard: dict[str, Heard] = {}
@@ -57,15 +84,18 @@ class Sessions(State):
     unfenced: dict[str, str] = {}
     wrong: set[str] = set()
     shutdowns: dict[str, Shutdown] = {}
+    places: dict[str, Place] = {}
+    asks: bool = True
 
     def stops(self, node: str) -> bool:
         """Whether an operator may have asked this process of a node to stop."""
         return any(node in each.nodes for each in self.shutdowns.values())
 
-    def told(self, body: CtlFault) -> None:
+    def told(self, event: Stamped, body: CtlFault) -> None:
         """A fault begins, or ends: nodes that it stops may still be on their way out."""
         if body.kind in SHUTDOWNS and body.phase == "start":
-            self.shutdowns[body.fault] = Shutdown(set(body.targets))
+            self.shutdowns[body.fault] = Shutdown(set(body.targets), event.wall)
+            self.asks = self.asks and CONTROLLED_SHUTDOWN not in body.parameters.get("config", {})
         elif body.fault in self.shutdowns:
             ended = self.shutdowns[body.fault]
             ended.lasts = False
@@ -84,20 +114,25 @@ class Sessions(State):
 class SessionsAreHonoured(ControllerInvariant[Sessions]):
     """A broker that sends heartbeats keeps its place. If it is fenced all the same, it loses its leaderships without a
     reason; if another process gets its id, two processes act for one broker. A new active controller has not yet heard
-    from any broker, and gives every unfenced broker the whole session timeout.
+    from any broker, and gives every unfenced broker the whole session timeout. A broker that is stopped in good order
+    gives its place back first: it waits until the controller has moved its leaderships and fenced it.
 
     Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
     without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
-    counts as alive.
+    counts as alive. Or broker-1 stops without asking, and its partitions have no leader for a session timeout.
     """
 
     id = "P27"
     title = "A broker heard from within the session timeout is not fenced, and no other broker gets its id"
     source = "KIP-631; Kafka's BrokerHeartbeatManager, ClusterControlManager.registerBroker"
-    tested_when = "a controller fences a broker that was unfenced, or registers another incarnation of one"
+    tested_when = (
+        "a controller fences a broker that was unfenced, or registers another incarnation of one; or a broker that "
+        "knows that it was unfenced is stopped in good order"
+    )
     unseen = (
         "Brokers that are fenced too late: L3 waits for another leader.",
         "The fencing of brokers that an operator shuts down, until they register again: they request it.",
+        "What a controlled shutdown waits for before the broker is fenced.",
         "Controllers and brokers whose clocks were set.",
     )
     exemptions = {
@@ -111,7 +146,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     def initial(self, key: str, profile: Profile) -> Sessions:
         default = longest_ms(profile, SESSION_TIMEOUT)
         own = {node: int(profile.setting(SESSION_TIMEOUT, node, default)) * 1000 for node in profile.nodes}
-        return Sessions(key, timeouts_us={"": default * 1000, **own})
+        return Sessions(key, profile=profile, timeouts_us={"": default * 1000, **own})
 
     def before(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
@@ -157,12 +192,14 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             incarnation = f"{event.node}/{event.incarnation}"
             if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
                 self._heard(state, body.dst, event, event.node, incarnation, body.took_ms)
+                self._answered(state, event, body, incarnation)
             elif body.outcome != "answered" and state.unfenced.get(event.node) != incarnation:
                 late = state.unanswered.get(event.node)
                 if late is None or late.incarnation != incarnation:
                     late = state.unanswered[event.node] = Unanswered(incarnation)
                 late.times += 1
         elif type(body) is BrokerReg:
+            self._written(state, event, body)
             if not body.fenced:
                 state.unfenced[node_name(body.broker)] = body.incarnation
                 self._heard(state, event.node, event, node_name(body.broker), body.incarnation, 0)
@@ -173,11 +210,52 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
                 state.active.pop(event.node, None)
         elif type(body) is NodeDown:
             state.active.pop(event.node, None)
+            return self._stopped(state, event) if body.mode == "clean" else NOTHING
         elif type(body) is ClockSet:
             state.wrong.add(event.node)
         elif type(body) is CtlFault:
-            state.told(body)
+            state.told(event, body)
         return NOTHING
+
+    @staticmethod
+    def _written(state: Sessions, event: Stamped, body: BrokerReg) -> None:
+        """A controller wrote what has become of a broker."""
+        node = node_name(body.broker)
+        place = state.places.get(node)
+        if place is None or place.incarnation != body.incarnation:
+            place = state.places[node] = Place(body.incarnation, body.fenced, event.wall, event.node)
+        place.written(event, body.fenced)
+
+    @staticmethod
+    def _answered(state: Sessions, event: Stamped, body: Rpc, incarnation: str) -> None:
+        """A heartbeat was answered: who sent it while the controller had it as unfenced knows that now. A controller
+        that has been elected again since may have lost the record."""
+        place, active = state.places.get(event.node), state.active.get(body.dst)
+        if place is None or active is None or place.fenced or place.incarnation != incarnation:
+            return
+        sent_us = event.wall - body.took_ms * 1000
+        if place.controller == body.dst and active[0] <= place.at_us < sent_us - SLACK_US and place.runs is None:
+            place.runs = witness(event)
+
+    def _stopped(self, state: Sessions, event: Stamped) -> Emissions:
+        """A broker has stopped in good order: it was fenced since it was asked to, or was already."""
+        place = state.places.get(event.node)
+        asked_us = min((each.at_us for each in state.shutdowns.values() if event.node in each.nodes), default=-1)
+        if place is None or place.runs is None or place.incarnation != f"{event.node}/{event.incarnation}":
+            return NOTHING
+        enabled = state.asks and state.profile.setting(CONTROLLED_SHUTDOWN, event.node, True) is True
+        if asked_us < 0 or not enabled or event.node in state.wrong or event.wall >= asked_us + LONGEST_US:
+            return NOTHING
+        state.tested += 1
+        if place.fenced or place.fenced_us >= asked_us:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{place.incarnation}, which knew that it was unfenced, stopped in good order before any controller fenced "
+            "it",
+            place.runs,
+            event,
+        )
 
     @staticmethod
     def _heard(state: Sessions, controller: str, event: Stamped, broker: str, incarnation: str, took_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -152,3 +152,108 @@ def test_a_heartbeat_that_comes_late(
         result = trace.result("P27")
         assert result.status == status
         registered(trace, life, fenced=False)
+
+
+def asked(trace: TraceBuilder, whom: str = "broker-1", kind: str = "controlled-shutdown", **how: Any) -> None:
+    """An operator stops a broker."""
+    trace.emit("driver", CtlFault("f", kind, "start", [whom], how))
+
+
+def running(heard: bool = True, **profile: Any) -> TraceBuilder:
+    """Broker-1 is unfenced, and has heard so from a heartbeat a second later."""
+    trace = TraceBuilder(**profile)
+    trace.role(CONTROLLER, 1, "leader", 101)
+    trace.up("broker-1")
+    registered(trace, 0, fenced=True)
+    registered(trace, 0, fenced=False)
+    if heard:
+        later(trace, 1_000)
+        heartbeat(trace)
+    return trace
+
+
+def test_who_is_stopped_is_fenced_first() -> None:
+    """Shows a broker that is fenced after it was asked to stop, or was fenced before, and one that is not."""
+    for moves, status in (
+        (["asked", "fenced", "down"], "held"),
+        (["fenced", "asked", "down"], "held"),
+        (["asked", "fenced", "unfenced", "down"], "held"),
+        (["fenced", "unfenced", "asked", "down"], "violated"),
+        (["asked", "down"], "violated"),
+    ):
+        trace = running()
+        for move in moves:
+            later(trace, 20_000)
+            if move == "asked":
+                asked(trace)
+            elif move == "down":
+                end = trace.down("broker-1", "clean")
+            else:
+                registered(trace, 0, fenced=move == "fenced")
+        result = trace.result("P27")
+        assert (result.status, result.tested) == (status, 1 + (moves[0] == "fenced"))
+        if status == "violated":
+            (finding,) = result.violations
+            assert finding.events[1] == end
+            assert finding.sentence == (
+                "broker-1/0, which knew that it was unfenced, stopped in good order before any controller fenced it"
+            )
+
+
+def test_who_stops_without_asking() -> None:
+    """Shows a crash, a broker whom nobody stops, one that waited for five minutes, one that is not to ask, and one
+    whose clock was set."""
+    for whom, kind, ms, mode in (
+        ("broker-2", "controlled-shutdown", 0, "clean"),
+        ("broker-1", "crash", 0, "clean"),
+        ("broker-1", "controlled-shutdown", 0, "crash"),
+        ("broker-1", "controlled-shutdown", 300_000, "clean"),
+    ):
+        trace = running()
+        asked(trace, whom, kind)
+        later(trace, ms)
+        trace.down("broker-1", mode)  # type: ignore[arg-type]  # a table
+        assert trace.result("P27").status == "vacuous"
+    off = {"controlled.shutdown.enable": False}
+    for trace, config in ((running(config=off), {}), (running(), off)):
+        asked(trace, kind="rolling-bounce", config=config)
+        trace.down("broker-1", "clean")
+        assert trace.result("P27").status == "vacuous"
+    clock = running()
+    clock.emit("broker-1", ClockSet("f", "start", 5, 0))
+    asked(clock)
+    clock.down("broker-1", "clean")
+    assert clock.result("P27").status == "vacuous"
+    bounced = running()
+    asked(bounced, kind="rolling-bounce", config={"num.io.threads": 1})
+    bounced.down("broker-1", "clean")
+    assert bounced.result("P27").status == "violated"
+
+
+def test_who_does_not_know_that_it_was_unfenced() -> None:
+    """Shows heartbeats that do not say so: refused, to another controller, sent before, answered while the broker was
+    fenced, of another incarnation, and to a controller that was elected again since."""
+    refused, other, early, fenced, former, again = traces = [running(heard=False) for _ in range(6)]
+    for trace in traces:
+        later(trace, 10_000)
+    heartbeat(refused, errors=(77,))
+    heartbeat(other, to=OTHER)
+    early.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", [], took_ms=9_950))
+    registered(fenced, 0, fenced=True)
+    heartbeat(fenced)
+    registered(fenced, 0, fenced=False)
+    former.up("broker-1")
+    heartbeat(former)
+    former.incarnations["broker-1"] = 0
+    again.role(CONTROLLER, 2, "leader", 101)
+    heartbeat(again)
+    for trace in traces:
+        asked(trace)
+        trace.down("broker-1", "clean")
+        assert trace.result("P27").tested == (trace is fenced)  # that it was fenced
+    late = running(heard=False)
+    later(late, 10_000)
+    late.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", [], took_ms=9_800))
+    asked(late)
+    late.down("broker-1", "clean")
+    assert late.result("P27").status == "violated"
