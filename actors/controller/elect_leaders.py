@@ -58,7 +58,8 @@ def _elect(
     unclean = election_type == UNCLEAN
     if partition.leader != NO_LEADER and (unclean or partition.leader == partition.replicas[0]):
         return KafkaError.ELECTION_NOT_NEEDED
-    election: Election = "unclean" if unclean else "preferred"
+    anybody = unclean or "preferred-elected-uncleanly" in rules.defects
+    election: Election = "unclean" if anybody else "preferred"
     cause = "elect" if unclean else "preferred"
     change = PartitionChangeBuilder(partition, rules, cause, election, asked=True).build()
     if change is None:

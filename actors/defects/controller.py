@@ -106,6 +106,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
     ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect(
+        "preferred-elected-uncleanly",
+        "actors.controller",
+        "P21",
+        "Where the preferred leader that an operator asks for is not available, anybody alive is elected.",
+        nemesis="unclean",
+        settings=("config.unclean.leader.election.enable=false",),
+    ),
+    Defect(
         "leader-always-preferred",
         "actors.controller",
         "P21",

@@ -444,6 +444,9 @@ PROOFS: dict[str, Proof] = {
     "no-election-at-return": Proof(
         "restarted", r"unfenced broker-1 and elected nobody for orders-0, although broker-1 led it last"
     ),
+    "preferred-elected-uncleanly": Proof(
+        "waits-for-preferred", r"elected broker-2 .*\(unclean\), uncleanly, .*, although no operator had asked for that"
+    ),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
     "isr-never-shrinks": Proof(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import node_name
-from actors.trace.events import BrokerReg, NodeDown, PartChange, Stamped
+from actors.client.admin import ELECT_LEADERS
+from actors.node.spec import node_name, partition_name
+from actors.trace.events import AdminInvoke, BrokerReg, NodeDown, PartChange, Stamped
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     UNCLEAN_ENABLE,
@@ -114,7 +115,8 @@ class Pools(State):
     recorded. ``added``: controller -> the broker whose registration it wrote last, if that is not fenced, else -1.
     ``unfenced``: controller -> the broker that it unfenced last, and the request that it served then. ``returns``:
     controller -> who waits for that broker, in the step that is being recorded.
-    ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
+    ``asked``: the partitions of which operators have asked for unclean elections, by name; "" all. ``abrupt``: the
+    newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
 
     profile: Profile = Profile()
     elr: bool = False
@@ -122,6 +124,7 @@ class Pools(State):
     added: dict[str, int] = {}
     unfenced: dict[str, tuple[int, str]] = {}
     returns: dict[str, Return] = {}
+    asked: set[str] = set()
     abrupt: int = -1
 
     def settle(self, event: Stamped, req: str | None = None) -> Emissions:
@@ -148,7 +151,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     take the new leader's log for complete. A leader that can go on is not replaced, as clients would have to look for
     another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody. A partition
     without a leader gets one in the step that unfences a broker which may lead it. A broker that shuts down is not
-    elected, as its leadership would end at once.
+    elected, as its leadership would end at once. An operator who asks for the preferred leader allows nothing more than
+    what is allowed anyway.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
     elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
@@ -169,7 +173,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         "replicas that were eligible only by records of a controller that ended abruptly",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
-    types = (PartChange, BrokerReg, NodeDown)
+    types = (PartChange, BrokerReg, NodeDown, AdminInvoke)
     before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Pools:
@@ -198,9 +202,12 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         return [*settled, *state.settle(event)]
 
     def step(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
-        if type(event.body) is NodeDown and event.body.mode not in ("clean", "end"):
+        body = event.body
+        if type(body) is NodeDown and body.mode not in ("clean", "end"):
             state.interrupt(event)
             state.abrupt = max(state.abrupt, mirror.elections.epoch_of(event.node))
+        elif type(body) is AdminInvoke and body.call == ELECT_LEADERS and body.arguments.get("type") == "unclean":
+            state.asked.update(body.arguments.get("partitions") or [""])
         return NOTHING
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
@@ -322,10 +329,13 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             return f"uncleanly, but with the ISR {named(body.isr)}, not the leader alone"
         if not view.is_unfenced(body.leader):
             return f"which is {standing(view, body.leader)}"
-        if body.asked or _allows_unclean(state, node, view, body.tp):
+        asked = body.asked and not state.asked.isdisjoint(("", partition_name(body.tp)))
+        if asked or _allows_unclean(state, node, view, body.tp):
             return ""
         if self._is_last_known(state, known, body):
             return f"the last known leader, although {named(known.elr)} is eligible" if known.elr else ""
+        if body.asked:
+            return f"uncleanly, from outside the ISR {named(known.isr)}, although no operator had asked for that"
         return f"uncleanly, from outside the ISR {named(known.isr)}, although {UNCLEAN_ENABLE} is false"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import BrokerReg, ConfigChange, LogHw
+from actors.trace.events import AdminInvoke, BrokerReg, ConfigChange, LogHw
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
 ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
@@ -450,6 +450,53 @@ def test_a_leader_from_elsewhere() -> None:
     assert dead.result("P21").violations[0].sentence.endswith("(elect), which is fenced")
 
 
+def elect(kind: str, *partitions: str) -> AdminInvoke:
+    """An operator asks for leaders."""
+    return AdminInvoke("a", "elect-leaders", {"type": kind, "partitions": list(partitions)})
+
+
+@pytest.mark.parametrize(
+    ("kind", "partitions", "tp", "status"),
+    [
+        ("unclean", ["other-0", "orders-0"], "orders-0", "held"),
+        ("unclean", [], "orders-0", "held"),
+        ("unclean", ["orders-0"], "orders-0@id", "held"),
+        ("unclean", ["orders-1"], "orders-0", "violated"),
+        ("preferred", ["orders-0"], "orders-0", "violated"),
+        ("preferred", [], "orders-0", "violated"),
+    ],
+)
+def test_what_an_operator_allows(kind: str, partitions: list[str], tp: str, status: str) -> None:
+    """Shows that an operator allows an unclean election only by asking for it, of that partition or of all."""
+    trace = active()
+    trace.change(1, 0, tp=tp)
+    trace.change(1, 0, (1,), "alter-isr", partition_epoch=1, tp=tp)
+    trace.emit("admin-1", elect(kind, *partitions))
+    trace.change(3, 1, (3,), "unclean", partition_epoch=2, asked=True, tp=tp)
+    trace.registered(1, fenced=True)
+    result = trace.result("P21")
+    assert result.status == status
+    if status == "violated":
+        assert result.violations[0].sentence.endswith(
+            "uncleanly, from outside the ISR [1], although no operator had asked for that"
+        )
+
+
+def test_what_is_allowed_anyway_needs_no_operator() -> None:
+    """Shows elections at an operator's request for the preferred leader, where the configuration allows anybody, or
+    the last known leader is the only one left."""
+    anybody = active(config={UNCLEAN: True})
+    anybody.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+    anybody.emit("admin-1", elect("preferred"))
+    anybody.change(3, 1, (3,), "unclean", partition_epoch=2, asked=True)
+    anybody.registered(1, fenced=True)
+    last = active(**ELIGIBLE)
+    last.change(-1, 1, (), "fence", partition_epoch=1, last_known_elr=[1])
+    last.emit("admin-1", elect("preferred"))
+    last.change(1, 2, (1,), "unclean", partition_epoch=2, asked=True)
+    assert (anybody.result("P21").status, last.result("P21").status) == ("held", "held")
+
+
 def test_unclean_elections_need_leave() -> None:
     """Shows who may allow one: the topic, else the brokers' default, else the controller, or an operator; each at the
     offset of the election."""
@@ -467,6 +514,8 @@ def test_unclean_elections_need_leave() -> None:
         if brokers is not None:
             trace.emit("controller-1", ConfigChange(13, 1, "broker/", key, brokers))
         trace.change(1, 0, (1,), "alter-isr", partition_epoch=1)
+        if asked:
+            trace.emit("admin-1", elect("unclean", "orders-0"))
         trace.change(3, 1, (3,), "unclean", partition_epoch=2, asked=asked)
         trace.registered(1, fenced=True)
         assert trace.result("P21").status == status
