@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from actors.config import CONFIG, config_value
 from actors.controller.changes import Change
@@ -29,7 +29,10 @@ Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 
 
 def incremental_alter_configs(
-    request: IncrementalAlterConfigsRequest, state: ControllerState, config: ControllerConfig
+    request: IncrementalAlterConfigsRequest,
+    state: ControllerState,
+    config: ControllerConfig,
+    defects: Sequence[str] = (),
 ) -> tuple[list[Change], IncrementalAlterConfigsResponse]:
     """The records, and the answer: one result for each resource, which is changed as a whole or not at all. A least
     ISR that is set, be it to what it was, makes void who was eligible under the former one."""
@@ -51,7 +54,7 @@ def incremental_alter_configs(
     if request.validate_only:
         return [], response
     changes = [Change(MetadataRecord(config=record)) for record in records]
-    return [*changes, *_clear_elr(state, records, config.elr_cleared)], response
+    return [*changes, *_clear_elr(state, records, config.elr_cleared, defects)], response
 
 
 def _once_each(request: IncrementalAlterConfigsRequest) -> list[Resource]:
@@ -138,13 +141,13 @@ def _invalid_local_retention(values: Mapping[str, str], unit: str) -> str:
     return f"Value must not be more than property {total_key} value: {total}" if local > total else ""
 
 
-def _clear_elr(state: ControllerState, records: list[ConfigRecord], mend: str) -> list[Change]:
+def _clear_elr(state: ControllerState, records: list[ConfigRecord], mend: str, defects: Sequence[str]) -> list[Change]:
     """``ConfigurationControlManager.createClearElrRecordsAsNeeded``."""
     if not state.elr_enabled:
         return []
     changes = []
     for record in records:
-        if record.name == MIN_ISR:
+        if record.name == MIN_ISR or "elr-cleared-by-any-key" in defects:
             cleared = ClearElrRecord(
                 topic_name=record.resource_name if record.resource_type == "topic" else "",
                 keeps_last_known=mend == "keep-last-known",

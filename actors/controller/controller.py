@@ -233,7 +233,8 @@ class Controller(msgspec.Struct):
         self, turn: ControllerTurn, connection: str, request: IncrementalAlterConfigsRequest
     ) -> None:
         """Serve IncrementalAlterConfigs."""
-        self._finish(turn, connection, request, *incremental_alter_configs(request, self.state, self.config))
+        done = incremental_alter_configs(request, self.state, self.config, turn.step.defects)
+        self._finish(turn, connection, request, *done)
 
     def draw(
         self, turn: ControllerTurn, connection: str, request: CreateTopicsRequest | CreatePartitionsRequest

@@ -104,6 +104,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
+    Defect(
+        "elr-cleared-by-any-key",
+        "actors.controller",
+        "P20",
+        "Each change of a configuration clears the eligible leader replicas, not only one of min.insync.replicas.",
+        nemesis="unclean",
+        settings=("features.eligible.leader.replicas.version=1",),
+    ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect(
         "preferred-elected-uncleanly",

@@ -157,6 +157,9 @@ PROOFS: dict[str, Proof] = {
     "shutdown-unasked": Proof(
         "two-lives", r"broker-3/0, which knew that it was unfenced, stopped in good order before any controller"
     ),
+    "elr-cleared-by-any-key": Proof(
+        "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
+    ),
     "clean-shutdown-untold": Proof(
         "two-lives", r"registered broker-3/1 as started after an unclean shutdown, but broker-3/0 had shut down cleanly"
     ),

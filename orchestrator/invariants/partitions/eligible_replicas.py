@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import BrokerReg, NodeDown, NodeUp, PartAssume, PartChange, Stamped
+from actors.trace.events import BrokerReg, ConfigChange, NodeDown, NodeUp, PartAssume, PartChange, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import MetadataView, View
@@ -31,13 +31,21 @@ class CleanEnd(msgspec.Struct, frozen=True):
 class Feature(State):
     """``on``: whether there are eligible leader replicas. ``in_use``: broker -> the number of the last incarnation that
     took up replicas. ``ended``: broker -> how that one ended, if it was in good order and its disk is whole.
-    ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
+    ``abrupt``: the newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote.
+    ``least``: controller -> the last request by which it changed min.insync.replicas, and of what."""
 
     on: bool = False
     profile: Profile = Profile()
     in_use: dict[str, int] = {}
     ended: dict[str, CleanEnd] = {}
     abrupt: int = -1
+    least: dict[str, tuple[str, list[str]]] = {}
+
+    def configured(self, event: Stamped, body: ConfigChange) -> None:
+        """A controller has changed a configuration."""
+        if body.key == MIN_ISR:
+            req, changed = self.least.get(event.node, ("", []))
+            self.least[event.node] = (event.req, [*(changed if req == event.req else ()), body.resource])
 
     def down(self, event: Stamped, body: NodeDown, epoch: int) -> None:
         """A process has ended; ``epoch``: the quorum epoch that it led last, -1 none."""
@@ -59,7 +67,8 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
     Example: min.insync.replicas of orders-0 is 2; its ISR shrinks to 1, with 2 eligible, and grows to 1, 3. Broker-2
     stays eligible. It lacks the records that brokers 1 and 3 commit from now on; both crash, and it is elected. Or
     broker-2 shuts down in good order and is started again, and the controller takes it for one that may have lost
-    records: it leaves the eligible leader replicas, and nobody can lead.
+    records: it leaves the eligible leader replicas, and nobody can lead. Or an operator changes retention.ms of
+    orders, and the controller forgets who was eligible, as it has to for another min.insync.replicas.
     """
 
     id = "P20"
@@ -74,7 +83,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
         "clean shutdowns of brokers that had no replicas, or whose disk has lost something since",
         "registrations below version 3, which do not tell of the shutdown",
     )
-    types = (PartChange, BrokerReg, PartAssume, NodeUp, NodeDown)
+    types = (PartChange, BrokerReg, ConfigChange, PartAssume, NodeUp, NodeDown)
     before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Feature:
@@ -95,7 +104,7 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
             return NOTHING
         before = entry.body
         assert type(before) is PartChange
-        wrong = _wrong_change(before, body)
+        wrong = _wrong_change(before, body) or _wrong_cause(state, event, body)
         if not wrong:
             return NOTHING
         return self.violated(body.tp, f"{_said(body)}, after {_state(before)}: {wrong}", entry.by, event)
@@ -131,6 +140,9 @@ class EligibleReplicasAreThoseWhoLeft(ControllerInvariant[Feature]):
             return NOTHING
         if type(body) is NodeDown:
             state.down(event, body, mirror.elections.epoch_of(event.node))
+            return NOTHING
+        if type(body) is ConfigChange:
+            state.configured(event, body)
             return NOTHING
         if type(body) is NodeUp:
             if body.wiped or body.torn:
@@ -214,3 +226,15 @@ def _wrong_change(before: PartChange, body: PartChange) -> str:
         if len(forgotten) > allowed
         else ""
     )
+
+
+def _wrong_cause(state: Feature, event: Stamped, body: PartChange) -> str:
+    """What is wrong with a change that the configuration entails, or "": another min.insync.replicas of the topic, or
+    of all brokers, comes before it in the step."""
+    if body.cause != "config":
+        return ""
+    req, changed = state.least.get(event.node, ("", []))
+    topic, _, brokers = resources(event.node, body.tp)
+    if req == event.req and (topic in changed or brokers in changed):
+        return ""
+    return f"no change of {MIN_ISR} of {topic.partition('/')[2]}, or of all brokers, came before it"

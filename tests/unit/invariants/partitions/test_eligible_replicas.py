@@ -67,6 +67,30 @@ def test_states_that_cannot_be(isr: tuple[int, ...], how: dict[str, object], say
     assert trace.result("P20").status == ("violated" if says else "held")
 
 
+@pytest.mark.parametrize(
+    ("resource", "key", "then", "wrong"),
+    [
+        ("topic/orders", "min.insync.replicas", "c#1", False),
+        ("broker/", "min.insync.replicas", "c#1", False),
+        ("topic/orders", "min.insync.replicas", "c#2", True),
+        ("topic/other", "min.insync.replicas", "c#1", True),
+        ("topic/orders", "retention.ms", "c#1", True),
+    ],
+)
+def test_which_configuration_makes_nobody_eligible(resource: str, key: str, then: str, wrong: bool) -> None:
+    """Shows that only min.insync.replicas does, of the topic or of all brokers, and in its own step."""
+    trace = shrunk()
+    trace.req = "c#1"
+    trace.emit("controller-1", ConfigChange(14, 1, resource, key, "2"))
+    trace.emit("controller-1", ConfigChange(15, 1, "topic/last", "min.insync.replicas", "2"))
+    trace.req = then
+    trace.change(1, 0, (1,), "config", partition_epoch=3, min_isr=2)
+    trace.change(1, 0, (1,), "config", partition_epoch=1, tp="last-0", min_isr=2)
+    says = "no change of min.insync.replicas of orders, or of all brokers, came before it"
+    assert ([only(trace)] if wrong else []) == ([says] if wrong else [])
+    assert trace.result("P20").violated == wrong
+
+
 def test_the_last_leader_is_remembered() -> None:
     """Shows an ISR that becomes empty without a word about who led."""
     trace = shrunk()
