@@ -62,6 +62,8 @@ def _elect(
     election: Election = "unclean" if anybody else "preferred"
     cause = "elect" if unclean else "preferred"
     change = PartitionChangeBuilder(partition, rules, cause, election, asked=True).build()
+    if change is None and "unheld-election-confirmed" in rules.defects:
+        return KafkaError.NONE
     if change is None:
         return KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else KafkaError.PREFERRED_LEADER_NOT_AVAILABLE
     changes.append(change)

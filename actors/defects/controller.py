@@ -15,6 +15,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "The controller answers when a change is appended, not when it is committed.",
     ),
     Defect(
+        "unheld-election-confirmed",
+        "actors.controller",
+        "Q19",
+        "An election that an operator asks for, and that nobody can win, is confirmed.",
+        nemesis="unclean",
+    ),
+    Defect(
         "epoch-not-durable",
         "actors.controller",
         "M3",

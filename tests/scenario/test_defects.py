@@ -112,6 +112,9 @@ PROOFS: dict[str, Proof] = {
     "reply-before-commit": Proof(
         "comes-back", r"the ISR \[1, 2, 3\] that broker-\d proposed for orders-0, at offset \d+ of .* no", (2,)
     ),
+    "unheld-election-confirmed": Proof(
+        "waits-for-preferred", r"that elect-leaders of orders-0 is done, but no leader had written such a record"
+    ),
     "voters-before-commit": Proof(
         "undone-change", r"add-voter of controller-4 is done, at offset \d+ of .* but no leader had committed"
     ),

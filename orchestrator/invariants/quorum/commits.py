@@ -8,8 +8,16 @@ from typing import Any
 
 import msgspec
 
-from actors.client.admin import ADD_VOTER, DELETE_RECORDS, REMOVE_VOTER
-from actors.node.spec import node_name
+from actors.client.admin import (
+    ADD_VOTER,
+    CREATE_PARTITIONS,
+    CREATE_TOPIC,
+    DELETE_RECORDS,
+    DELETE_TOPIC,
+    ELECT_LEADERS,
+    REMOVE_VOTER,
+)
+from actors.node.spec import node_name, partition_name, split_topic_partition
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
@@ -19,6 +27,7 @@ from actors.trace.events import (
     LogHw,
     LogTrunc,
     PartChange,
+    PartRemove,
     QApply,
     QRole,
     QSnap,
@@ -407,9 +416,9 @@ CONFIRMED_REMEMBERED = 1 << 10
 
 
 class Acknowledgements(State):
-    """changes: topic partition, resource, or "add-voter/controller-4" -> the most recent records. asked: by
-    operation. kept: place of a record ("offset/epoch") -> who was told of it first; at ``limit`` of them those that
-    are long committed are forgotten."""
+    """changes: topic partition, resource, or operation and subject ("add-voter/controller-4", "delete-topic/orders",
+    "elect-leaders/orders-0") -> the most recent records. asked: by operation. kept: place of a record ("offset/epoch")
+    -> who was told of it first; at ``limit`` of them those that are long committed are forgotten."""
 
     changes: dict[str, list[Written]] = {}
     asked: dict[str, Asked] = {}
@@ -420,7 +429,8 @@ class Acknowledgements(State):
 CHANGES_KEPT = 64
 
 VOTER_CHANGES = (ADD_VOTER, REMOVE_VOTER)
-"""Operations that never do without a record: what is so already is refused."""
+RECORDED = (*VOTER_CHANGES, CREATE_TOPIC, DELETE_TOPIC, CREATE_PARTITIONS, ELECT_LEADERS)
+"""Operations that never do without a record: what is so already, or cannot be, is refused."""
 
 
 class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
@@ -430,7 +440,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
 
     Example: controller-1 accepts the ISR [1, 2] of orders-0 at offset 118 and confirms it before the quorum has it. It
     is killed, controller-2 leads from 112 on, and its ISR is still [1, 2, 3], while broker-1 no longer waits for
-    broker-3.
+    broker-3. Or an operator asks for the preferred leader of orders-0, which is down, and is told that it leads.
     """
 
     id = "Q19"
@@ -438,10 +448,10 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
     source = "KIP-595; KIP-631; KIP-853; Kafka's ControllerWriteEvent"
     tested_when = "a broker or an operator gets the confirmation of a change, or another leader is elected after that"
     unseen = (
-        "Changes without a record, and operations with an unknown outcome.",
+        "Changes of configurations without a record, and operations with an unknown outcome.",
         "Which of several records of the same kind a confirmation refers to: one committed record is enough.",
     )
-    types = (PartChange, ConfigChange, QVoters, IsrPropose, AdminInvoke, AdminReturn, QRole)
+    types = (PartChange, PartRemove, ConfigChange, QVoters, IsrPropose, AdminInvoke, AdminReturn, QRole)
     before_types = (QVoters,)
     exemptions = {"loss-budget": WIPED}
 
@@ -462,9 +472,8 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
 
     def step(self, state: Acknowledgements, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
-        if type(body) is PartChange:
-            what = f"{body.leader_epoch}/{body.partition_epoch}/{sorted(body.isr)}"
-            self._wrote(state, body.tp, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
+        if type(body) is PartChange or type(body) is PartRemove:
+            self._changed(state, event, body)
         elif type(body) is ConfigChange:
             what = f"{body.key}={body.value}"
             self._wrote(state, body.resource, Written(body.offset, body.quorum_epoch, event.wall, witness(event), what))
@@ -487,6 +496,23 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             return self._elected(state, event, body, mirror)
         return NOTHING
 
+    def _changed(self, state: Acknowledgements, event: Stamped, body: PartChange | PartRemove) -> None:
+        """A controller wrote something of a partition, maybe for an operator, who names topics and knows no ids."""
+        named_tp = partition_name(body.tp)
+        topic = split_topic_partition(named_tp)[0]
+        record = Written(body.offset, body.quorum_epoch, event.wall, witness(event))
+        if type(body) is PartRemove:
+            self._wrote(state, f"{DELETE_TOPIC}/{topic}", record)
+            return
+        assert type(body) is PartChange
+        what = f"{body.leader_epoch}/{body.partition_epoch}/{sorted(body.isr)}"
+        self._wrote(state, body.tp, msgspec.structs.replace(record, what=what))
+        if body.cause == "create":
+            self._wrote(state, f"{CREATE_TOPIC}/{topic}", record)
+            self._wrote(state, f"{CREATE_PARTITIONS}/{topic}", record)
+        if body.asked:
+            self._wrote(state, f"{ELECT_LEADERS}/{named_tp}", record)
+
     def _wrote(self, state: Acknowledgements, name: str, record: Written) -> None:
         known = state.changes.setdefault(name, [])
         known.append(record)
@@ -502,11 +528,11 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
             if error != "NONE":
                 continue
             sentence = f"the controller answered {event.node} that {call} of {name} is done"
-            subject = f"{call}/{name}" if call in VOTER_CHANGES else name
+            subject = f"{call}/{name}" if call in RECORDED else name
             records = [each for each in state.changes.get(subject, ()) if each.wall_us >= asked.at_us]
             if asked.values:
                 records = [each for each in records if each.what in asked.values]
-            if not records and call in VOTER_CHANGES:
+            if not records and call in RECORDED:
                 state.tested += 1
                 found.extend(self.violated(state.key, f"{sentence}, but no leader had written such a record", event))
             found.extend(self._told(state, event, records, sentence, mirror))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import AdminInvoke, AdminReturn, ConfigChange, QSnap, QVoters, RepFetch
+from actors.trace.events import AdminInvoke, AdminReturn, ConfigChange, PartRemove, QSnap, QVoters, RepFetch
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.quorum.commits import (
     AcknowledgedMetadataStays,
@@ -383,7 +383,7 @@ def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NO
     if call == "alter-config":
         trace.emit(LEADER, ConfigChange(0, 1, resource, "k", "v"))
     else:
-        trace.change(2, 1, offset=0)
+        trace.change(2, 1, offset=0, asked=True)
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
     return trace.emit("admin-1", AdminReturn("a:1", outcome, 0, call, {resource: error}))  # type: ignore[arg-type]
 
@@ -470,6 +470,60 @@ def test_a_change_of_the_voters_that_nobody_wrote() -> None:
             "a record"
         ),
     )
+
+
+OPERATIONS = ("create-topic", "create-partitions", "delete-topic", "elect-leaders")
+
+
+@pytest.mark.parametrize("call", OPERATIONS)
+@pytest.mark.parametrize(
+    ("written", "tp"),
+    [(each, tp) for each in (*OPERATIONS, "nothing") for tp in ("orders-0", "orders-0@id", "other-0")],
+)
+def test_operations_that_need_a_record(call: str, written: str, tp: str) -> None:
+    """Shows that topics and partitions are created or deleted, and leaders elected, by a record of that very topic or
+    partition, whatever its id; a new partition may be of a new topic or not."""
+    trace = TraceBuilder()
+    trace.emit("admin-1", AdminInvoke("a:1", call, {}))
+    if written == "delete-topic":
+        trace.emit(LEADER, PartRemove(tp, 0, 1, "id"))
+    elif written != "nothing":
+        made = written != "elect-leaders"
+        trace.change(2, 1, cause="create" if made else "preferred", tp=tp, offset=0, asked=not made)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    name = "orders-0" if call == "elect-leaders" else "orders"
+    told = trace.emit("admin-1", AdminReturn("a:1", "ok", 0, call, {name: "NONE", "bills": "TOPIC_ALREADY_EXISTS"}))
+    alike = {written, call} <= {"create-topic", "create-partitions"} or written == call
+    result = trace.result("Q19")
+    assert (result.tested, result.violated) == (1, not (alike and tp != "other-0"))
+    for finding in result.violations:
+        assert finding.events == [told]
+        assert finding.sentence == (
+            f"the controller answered admin-1 that {call} of {name} is done, but no leader had written such a record"
+        )
+
+
+@pytest.mark.parametrize("call", OPERATIONS)
+def test_operations_that_are_confirmed_too_early(call: str) -> None:
+    """Shows that the record is committed first, and is one that was written since the operator asked."""
+    for asks_first in (True, False):
+        trace = TraceBuilder()
+        if asks_first:
+            trace.emit("admin-1", AdminInvoke("a:1", call, {}))
+        if call == "delete-topic":
+            trace.emit(LEADER, PartRemove(TP, 0, 1, "id"))
+        else:
+            trace.change(2, 1, cause="create", offset=0, asked=True)
+        trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+        if not asks_first:
+            trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+            trace.emit("admin-1", AdminInvoke("a:1", call, {}))
+        name = TP if call == "elect-leaders" else "orders"
+        trace.emit("admin-1", AdminReturn("a:1", "ok", 0, call, {name: "NONE"}))
+        (finding,) = trace.result("Q19").violations
+        early = "at offset 0 of the metadata log in epoch 1, but no leader had committed that record"
+        assert finding.sentence.endswith(early if asks_first else "but no leader had written such a record")
 
 
 def partly_lost() -> TraceBuilder:
