@@ -116,7 +116,7 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "actors.controller",
         "P20",
         "Each change of a configuration clears the eligible leader replicas, not only one of min.insync.replicas.",
-        nemesis="unclean",
+        nemesis="unclean-transactions",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),

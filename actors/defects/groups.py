@@ -163,14 +163,6 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
-        "former-generation-heard",
-        _COORDINATOR,
-        "O10",
-        "A coordinator takes heartbeats of a former generation for those of the present one.",
-        "KIP-345",
-        nemesis="groups",
-    ),
-    Defect(
         "static-return-unwritten",
         _COORDINATOR,
         "O7",

@@ -247,14 +247,6 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
-        "markers-outlive-office",
-        _COORDINATOR,
-        "T11",
-        "A coordinator that is replaced goes on sending its markers.",
-        "KIP-98",
-        nemesis="transactions",
-    ),
-    Defect(
         "complete-after-first-answer",
         _COORDINATOR,
         "T5",

@@ -630,9 +630,6 @@ PROOFS: dict[str, Proof] = {
     "instances-lost-at-load": Proof(
         "static-members", r"of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it had read the member \S+ from its log"
     ),
-    "former-generation-heard": Proof(
-        "static-cut", r"answered the heartbeat of consumer-1, which was in generation (\d+), without an error, although"
-    ),
     "closes-without-leaving": Proof(
         "group-stalls",
         r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it",
@@ -770,10 +767,6 @@ PROOFS: dict[str, Proof] = {
     "failed-markers-kept": Proof(
         "moved-leaders",
         r"sends a marker \(\w+\) of producer-\d \(.*\) to orders-\d, but it has that id in (Complete|Ongoing|Prepare)",
-    ),
-    "markers-outlive-office": Proof(
-        "office-lost",
-        r"sends a marker \(\w+\) of .*, although it does not coordinate any longer in coordinator epoch \d+",
     ),
     "complete-after-first-answer": Proof("transactions", r"as complete, but orders-\d has no marker of it"),
     "aborted-index-of-leaders-only": Proof(

@@ -57,7 +57,7 @@ def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaE
     error = group.validate_member(request.member_id, request.group_instance_id)
     if error:
         return error
-    if request.generation_id != group.generation and "former-generation-heard" not in turn.step.defects:
+    if request.generation_id != group.generation:
         return KafkaError.ILLEGAL_GENERATION
     if "heartbeats-unheeded" not in turn.step.defects:
         reschedule_heartbeat(turn, group, group.members[request.member_id])

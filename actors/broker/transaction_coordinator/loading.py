@@ -80,5 +80,5 @@ def _unload(turn: Turn, shard: TransactionShard, end: int) -> None:
     """Somebody else coordinates, or this broker in another epoch: nothing is remembered, and no marker sent."""
     del turn.transactions.shards[shard.tp]
     turn.step.cancel_timer(f"{LOAD}{shard.tp}")
-    turn.transactions.markers.remove_markers_for(turn, shard.tp)
+    turn.transactions.markers.remove_markers_for(shard.tp)
     turn.step.record(TxnLoad(shard.tp, shard.epoch, False, end))

@@ -124,10 +124,8 @@ class MarkerChannelManager(msgspec.Struct):
             self.queued.append(entry)
         self.maybe_write_txn_completion(turn, metadata.transactional_id)
 
-    def remove_markers_for(self, turn: Turn, tp: str) -> None:
+    def remove_markers_for(self, tp: str) -> None:
         """This broker no longer coordinates a partition of the transaction log, or in another epoch."""
-        if "markers-outlive-office" in turn.step.defects:
-            return
         self.pending = {key: each for key, each in self.pending.items() if each.tp != tp}
         self.queued = [entry for entry in self.queued if entry.pending.tp != tp]
         self.failed = [entry for entry in self.failed if entry.pending.tp != tp]
