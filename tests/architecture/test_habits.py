@@ -90,7 +90,10 @@ def test_parts_of_the_quorum_are_given_the_turn() -> None:
 
 SAYS_KINDS = ("chaos/faults/", "chaos/nemesis/patterns.py", "chaos/nemesis/situations/", "chaos/nemesis/draw.py")
 """What a kind is, and what writes parts of scenario files."""
-OTHER_KINDS = ("delay", "drop", "duplicate", "reorder", "crash", "partition", "elect", "controlled-shutdown")
+OTHER_KINDS = (
+    *("delay", "drop", "duplicate", "reorder", "crash", "partition", "elect", "controlled-shutdown"),
+    "delete-records",
+)
 """Names of kinds that are words for something else, too."""
 
 

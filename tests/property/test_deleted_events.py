@@ -13,7 +13,7 @@ from actors.trace.events import EVENT_TYPES, NodeDown, RunEnd, RunMeta, Stamped
 from orchestrator.engines.in_process import check
 from orchestrator.engines.saved import load_state, save_state
 from orchestrator.invariants.folds.fold import Emission, Finding, Profile
-from orchestrator.invariants.folds.mirror_fold import MirrorFold
+from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.folds.routes import TRACE
 from orchestrator.invariants.hygiene.trace import NodeTrace, TraceIsWhole
 from orchestrator.invariants.registry import folds
@@ -38,7 +38,9 @@ def types_of_folds() -> dict[str, set[str]]:
     for fold in folds():
         kinds = (*fold.event_types, *fold.news)
         for each in fold.invariants:
-            own = (*each.types, *fold.follows, *fold.news) if isinstance(fold, MirrorFold) else kinds
+            own = kinds
+            if isinstance(fold, MirrorFold) and isinstance(each, MirrorInvariant):
+                own = (*each.types, *fold.follows, *each.news)
             taken[each.id] = {str(kind.__struct_config__.tag) for kind in own}
     return taken
 

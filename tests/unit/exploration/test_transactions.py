@@ -47,7 +47,7 @@ def _searched(model: Model) -> tuple[Search, Found]:
 
 FOUND = {
     "transaction-before-hw": ((0, 0, 0, 1), DECIDED_FIRST, "T13"),
-    "marker-of-other-kind": ((0, 0, 0, 1), DECIDED_FIRST, ""),
+    "marker-of-other-kind": ((0, 0, 0, 1), DECIDED_FIRST, "T11"),
     "first-partition-told-alone": ((0, 0, 0, 1), ALL_TOLD, "T5"),
     "markers-counted-unanswered": ((0, 0, 1, 1), ALL_TOLD, "T4"),
     "decision-changed-at-load": ((1, 0, 0, 1), DECIDED_FIRST, ""),
@@ -56,8 +56,8 @@ FOUND = {
 
 @pytest.mark.parametrize(("defect", "budget", "promise", "invariant"), [(name, *how) for name, how in FOUND.items()])
 def test_defects_are_found_by_the_shortest_way(defect: str, budget: Used, promise: str, invariant: str) -> None:
-    """Shows that a defect is found with no schedule given, and that the trace of the way violates the invariant that is
-    meant for it, unless the way ends before that looks: at a marker that nobody has appended."""
+    """Shows that a defect is found with no schedule given, and that the trace of the way violates an invariant, unless
+    the way ends before one looks: at a marker that nobody has appended."""
     search, found = _searched(_model(budget, defects=(defect,)))
     assert found.broken is not None
     assert found.broken.promise == promise
