@@ -181,12 +181,13 @@ def test_a_clean_shutdown_counts_as_clean(level: str, unclean: bool) -> None:
 def test_which_shutdowns_were_unclean() -> None:
     """Shows a crash, and one of the incarnation after the one that shut down cleanly; and that nothing is said of
     an incarnation without replicas."""
-    for mode, takes_up, status in (
+    cases: tuple[tuple[Literal["clean", "crash"], bool, str], ...] = (
         ("clean", True, "violated"),
         ("crash", True, "vacuous"),
         ("clean", False, "vacuous"),
-    ):
-        trace = stopped(mode, takes_up)  # type: ignore[arg-type]  # a table
+    )
+    for mode, takes_up, status in cases:
+        trace = stopped(mode, takes_up)
         trace.up("broker-2")
         again(trace)
         assert trace.result("P20").status == status
@@ -203,16 +204,17 @@ def test_which_shutdowns_were_unclean() -> None:
 def test_what_became_of_the_disk_since() -> None:
     """Shows a disk that was wiped, files that were torn, and an incarnation in between whose disk lost something; not
     one that merely crashed before it had its replicas."""
-    for wiped, torn, mode, status in (
+    cases: tuple[tuple[bool, int, Literal["end", "lossy", "crash"], str], ...] = (
         (True, 0, "end", "vacuous"),
         (False, 1, "end", "vacuous"),
         (False, 0, "lossy", "vacuous"),
         (False, 0, "crash", "violated"),
-    ):
+    )
+    for wiped, torn, mode, status in cases:
         trace = stopped()
         trace.incarnations["broker-2"] = 1
         trace.emit("broker-2", NodeUp("broker", 2, "dir", wiped, True, torn))
-        trace.down("broker-2", mode)  # type: ignore[arg-type]  # a table
+        trace.down("broker-2", mode)
         trace.up("broker-2")
         again(trace, life=2)
         assert trace.result("P20").status == status

@@ -203,16 +203,17 @@ def test_who_is_stopped_is_fenced_first() -> None:
 def test_who_stops_without_asking() -> None:
     """Shows a crash, a broker whom nobody stops, one that waited for five minutes, one that is not to ask, and one
     whose clock was set."""
-    for whom, kind, ms, mode in (
+    cases: tuple[tuple[str, str, int, Literal["clean", "crash"]], ...] = (
         ("broker-2", "controlled-shutdown", 0, "clean"),
         ("broker-1", "crash", 0, "clean"),
         ("broker-1", "controlled-shutdown", 0, "crash"),
         ("broker-1", "controlled-shutdown", 300_000, "clean"),
-    ):
+    )
+    for whom, kind, ms, mode in cases:
         trace = running()
         asked(trace, whom, kind)
         later(trace, ms)
-        trace.down("broker-1", mode)  # type: ignore[arg-type]  # a table
+        trace.down("broker-1", mode)
         assert trace.result("P27").status == "vacuous"
     off = {"controlled.shutdown.enable": False}
     for trace, config in ((running(config=off), {}), (running(), off)):
