@@ -13,7 +13,7 @@ import yaml
 from actors.trace.events import CtlFault, CtlPhase, NodeDown, RunEnd, Stamped
 from actors.trace.lines import decode_line
 from orchestrator.run_dir import RunDir
-from orchestrator.trace.read import read_events
+from orchestrator.trace.read import line_to_stamped, read_events
 from orchestrator.verdict import read_verdict
 from tests.integration.command import Command
 
@@ -66,10 +66,11 @@ class Runs:
         return command
 
     def faults_in_force(self, run: str) -> int:
-        """How many faults the driver has recorded to have begun."""
+        """How many faults of the scenario the driver has recorded to have begun; of a busy machine it tells as well."""
         chunks = sorted(self.folder.glob(f"runs/{run}/logs/node=driver/*"))
         lines = [line for chunk in chunks for line in chunk.read_bytes().splitlines(keepends=True)]
-        return sum(decode_line(line).type == "ctl.fault" for line in lines if line.endswith(b"\n"))
+        told = [line_to_stamped(decode_line(line)).body for line in lines if line.endswith(b"\n")]
+        return sum(isinstance(body, CtlFault) and not body.by_machine for body in told)
 
     @property
     def directory(self) -> RunDir:
