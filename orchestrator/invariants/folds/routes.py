@@ -230,8 +230,11 @@ def _broker_keys_of(kind: Kind) -> Sequence[str] | None:
 
 def _concerns_all_partitions(news: Stamped) -> bool:
     """Whether the folds of any partition hear of it: of a partition's changes, only if it is one of the brokers' own
-    topics, which hold transactions and copies of all others. Else each change of N partitions would go to N keys."""
+    topics, which hold transactions and copies of all others. Else each change of N partitions would go to N keys. Of
+    where logs begin, only that of the topic with the metadata of copies."""
     body = news.body
+    if type(body) is LogStart:
+        return _concerns_all_copies(news)
     return type(body) is not PartChange or split_topic_partition(body.tp)[0] in UNTIERED_TOPICS
 
 

@@ -17,7 +17,6 @@ from actors.trace.events import (
     ConsPos,
     ErrorSeen,
     GrpCommit,
-    PartChange,
     PollReturn,
     Stamped,
     TierSegment,
@@ -28,7 +27,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.tiers.known_copies import HOLES, UNSEEN_HOLE, Holes
+from orchestrator.invariants.tiers.known_copies import HOLES, METADATA_NEWS, UNSEEN_HOLE, Holes
 
 EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 """Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""
@@ -106,7 +105,7 @@ class NoSpuriousReset(LogInvariant[Resets]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (PartChange,)
+        return METADATA_NEWS
 
     def hear(self, state: Resets, event: Stamped) -> Emissions:
         state.holes.hear(event)

@@ -418,6 +418,9 @@ class LogMirror(msgspec.Struct):
             replica.started_in = event.incarnation  # a process whose log begins at 0 says nothing
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
+            if replica.kept is not None and replica.log.end < log_end == replica.kept.end:
+                replica.log = replica.kept
+            replica.kept = None
             if replica.log.end < log_end <= replica.log.cut_from:
                 replica.undo_cut(log_end)
         if log_end < replica.log.end:
@@ -441,9 +444,12 @@ class LogMirror(msgspec.Struct):
             replica.away = True
             alone = [node_name(member) for member in self.isr] == [node]
             replica.losses.append(Loss(first, replica.log.end, replica.log.end_ph, alone, whole))
-        if whole:
-            first = replica.start = replica.local_start = 0  # with the header of its first segment, or all of its files
         replica.cut(first)
+        replica.kept = None
+        if whole:
+            replica.kept = replica.log.copy()
+            first = replica.start = replica.local_start = 0  # with the header of its first segment, or all of its files
+            replica.cut(first)
         self.producers.cut(node, first)
         replica.high_watermark = min(replica.high_watermark, first)
         replica.flushed = min(replica.flushed, first)

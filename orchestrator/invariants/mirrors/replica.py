@@ -13,9 +13,10 @@ class Replica(msgspec.Struct):
     """One replica. ``leads``: leader epoch it leads now, -1 none; ``follows``: leader epoch under which it appended
     last as a follower, -1 if its log was cut since; ``incarnation``: of the process that recorded last;
     ``high_watermark``: its own; ``flushed``: end of what is on its disk (metadata log only); ``losses``: what it has
-    lost, until it has it again; ``away``: it has lost something, and its next process has not taken up a role yet;
-    ``start``: where its log begins, as the process of the incarnation ``started_in`` has said; ``local_start``: where
-    what it has itself."""
+    lost, until it has it again; ``kept``: its log below what it lost last, if nothing was left from its local start on:
+    where that lies inside a segment, the disk has what is before it; ``away``: it has lost something, and its next
+    process has not taken up a role yet; ``start``: where its log begins, as the process of the incarnation
+    ``started_in`` has said; ``local_start``: where what it has itself."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
@@ -28,6 +29,7 @@ class Replica(msgspec.Struct):
     high_watermark: int = 0
     flushed: int = 0
     losses: list[Loss] = []
+    kept: Prefix | None = None
     transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
 
     @property

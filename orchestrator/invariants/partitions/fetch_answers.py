@@ -10,7 +10,6 @@ from actors.trace.events import (
     LogAppend,
     LogHw,
     LogStart,
-    PartChange,
     RepFetch,
     Stamped,
     TierSegment,
@@ -19,7 +18,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.tiers.known_copies import HOLES, UNSEEN_HOLE, Holes
+from orchestrator.invariants.tiers.known_copies import HOLES, METADATA_NEWS, UNSEEN_HOLE, Holes
 
 E = KafkaError
 
@@ -81,7 +80,7 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (PartChange,)
+        return METADATA_NEWS
 
     def hear(self, state: Readers, event: Stamped) -> Emissions:
         state.holes.hear(event)

@@ -25,9 +25,11 @@ from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.tiers.known_copies import (
     HOLES,
+    METADATA_NEWS,
     UNSEEN_HOLE,
     Holes,
     KnownEnds,
+    LostCopies,
     may_lose_metadata,
     of_process,
 )
@@ -46,7 +48,8 @@ class Starts(State):
     """bases: broker -> the first offsets of its segments, above 0. highest: the highest log start that any replica had.
     own: broker -> the highest log start or local log start that it had, but for those that its processes found.
     copies: broker -> the ends of the copies that it knows. anew: broker -> the offset at which it restarted its log,
-    until the first append. metadata_lost: an election may have shortened the metadata topic."""
+    until the first append. metadata_lost: an election may have shortened the metadata topic. lost: the copies of which
+    it may have lost the metadata since, in one way or another."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
@@ -54,6 +57,7 @@ class Starts(State):
     copies: dict[str, KnownEnds] = {}
     anew: dict[str, tuple[int, Witness]] = {}
     metadata_lost: bool = False
+    lost: LostCopies = msgspec.field(default_factory=LostCopies)
 
     def of(self, event: Stamped) -> KnownEnds:
         """The copies that the process that recorded an event knows."""
@@ -103,8 +107,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
     exemptions = {
         **dict.fromkeys(LOSS, OF_ANOTHER_LOG),
-        "metadata-lost": "An unclean election shortened the metadata topic, so that the leader does not know the first "
-        "copies.",
+        "metadata-lost": "An unclean election, or retention, shortened the metadata topic, so that the leader does not "
+        "know the first copies.",
     }
     unseen = (
         "segments that retention deletes too early, or in too large a number: L17 and R13 judge the limits",
@@ -116,11 +120,13 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (PartChange,)
+        return METADATA_NEWS
 
     def hear(self, state: Starts, event: Stamped) -> Emissions:
-        assert type(event.body) is PartChange
-        state.metadata_lost = state.metadata_lost or may_lose_metadata(event.body)
+        assert isinstance(event.body, METADATA_NEWS)
+        elected = type(event.body) is PartChange and may_lose_metadata(event.body)
+        state.metadata_lost = state.metadata_lost or elected
+        state.lost.hear(event, event.body)
         return NOTHING
 
     def before(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -160,7 +166,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             taint = mirror.taint_below(body.new + 1)
             if taint is not None:
                 return self.excused(taint.rule, state.key, sentence, taint.by, event)
-            if state.metadata_lost:
+            if state.metadata_lost or state.lost.has(state.highest, -1, state.of(event).ends):
                 return self.excused("metadata-lost", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
@@ -188,6 +194,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         elif type(body) is TierSegment and body.phase == "known":
             # Of any state: retention also deletes a copy whose leader went away before it had finished it.
             state.of(event).consume(body)
+            state.lost.consume(event, body)
         return NOTHING
 
     def _continued(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -289,7 +296,7 @@ class EarliestIsTruthful(LogInvariant[Earliest]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (PartChange,)
+        return METADATA_NEWS
 
     def hear(self, state: Earliest, event: Stamped) -> Emissions:
         state.holes.hear(event)

@@ -186,7 +186,7 @@ class LogsAreDenseAndOrdered(LogInvariant[LogEnds]):
         state.tested += 1
         # A log that starts inside a segment keeps what its disk has of that, though all from the log start on is lost.
         loss = replica.losses[-1] if replica.losses and replica.incarnation != event.incarnation else None
-        if body.log_end == log.end or (loss is not None and log.end == 0 and body.log_end == loss.start):
+        if body.log_end == log.end or (loss is not None and not log.batches and body.log_end == loss.start):
             return NOTHING
         sentence = (
             f"{event.node} took up {state.key} in leader epoch {body.leader_epoch} with log end {body.log_end:,}, "

@@ -54,8 +54,6 @@ GONE = "gone"
 """Name of the obligation that an abandoned copy is deleted."""
 NEVER_US = 1 << 62
 STALE = kinds_of(StaleListing)
-SHORTENED = frozenset({"retention-ms", "retention-bytes", "delete-records"})
-"""Reasons of a log's start for which records go that somebody may not have read."""
 
 
 class Knowledge(KnownCopies):
@@ -292,7 +290,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             state.unread |= bool(state.losses.take(event))
             return NOTHING
         if kind is LogStart:
-            state.unread |= body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-") and body.reason in SHORTENED
+            state.unread |= may_lose_metadata(body)
             return NOTHING
         if kind is PartAssume:
             left = body.role != "leader" or body.leader_epoch != state.leader_epoch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import msgspec
@@ -55,9 +56,17 @@ def copy_of(event: Stamped, body: TierSegment) -> Copy:
     return Copy(body.start, body.end, body.epochs, body.max_timestamp, witness(event))
 
 
-def may_lose_metadata(body: PartChange) -> bool:
-    """Whether an election may shorten the metadata topic."""
-    return body.cause == "unclean" and body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-")
+METADATA_NEWS = (PartChange, LogStart)
+"""Types of the events by which the metadata topic may lose records."""
+DELETES = frozenset({"retention-ms", "retention-bytes", "delete-records"})
+"""Why a log starts later for everybody who reads it."""
+
+
+def may_lose_metadata(body: PartChange | LogStart) -> bool:
+    """Whether an election may shorten the metadata topic, or its oldest records are deleted: a broker's own limit of
+    bytes holds for that topic, too (``TopicBasedRemoteLogMetadataManager.newRemoteLogMetadataTopic`` sets none)."""
+    loses = body.cause == "unclean" if isinstance(body, PartChange) else body.reason in DELETES
+    return loses and body.tp.startswith(f"{REMOTE_LOG_METADATA_TOPIC}-")
 
 
 class Life(msgspec.Struct):
@@ -92,11 +101,13 @@ class KnownCopies(Life):
 
 class LostCopies(msgspec.Struct):
     """The copies of a partition whose metadata may be gone. finished: by segment, those that some process knew as
-    finished, none as deleted. lost: those of which the metadata topic may have lost the records since; ``by``: the
-    election that it lost them in."""
+    finished, none as deleted; ended: those that some process knew as deleted. lost, lost_ended: those of which the
+    metadata topic may have lost the records since; ``by``: the election that it lost them in."""
 
     finished: dict[str, Copy] = {}
+    ended: dict[str, Copy] = {}
     lost: dict[str, Copy] = {}
+    lost_ended: dict[str, Copy] = {}
     by: Witness | None = None
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
@@ -104,23 +115,32 @@ class LostCopies(msgspec.Struct):
         if body.state == FINISHED:
             put(self.finished, body.segment, copy_of(event, body))
         elif body.state in (DELETION_STARTED, DELETED):
-            self.finished.pop(body.segment, None)
-            self.lost.pop(body.segment, None)
+            lost, finished = self.lost.pop(body.segment, None), self.finished.pop(body.segment, None)
+            if (copy := finished or lost) is not None:
+                put(self.ended, body.segment, copy)
 
-    def hear(self, event: Stamped, body: PartChange) -> None:
-        """A partition of some topic changed."""
+    def hear(self, event: Stamped, body: PartChange | LogStart) -> None:
+        """A partition of some topic changed, or a log starts later."""
         if may_lose_metadata(body):
-            self.lost, self.by = dict(self.finished), witness(event)
+            self.lost, self.lost_ended, self.by = dict(self.finished), dict(self.ended), witness(event)
 
-    def has(self, offset: int, epoch: int, known: dict[str, Copy]) -> bool:
+    def has(self, offset: int, epoch: int, known: Collection[str]) -> bool:
         """Whether there is one with the record of a leader epoch at an offset, -1 any epoch, that is not among the
         copies which a process knows."""
         return any(each.holds(offset, epoch) for segment, each in self.lost.items() if segment not in known)
 
+    def had(self, offset: int, epoch: int, known: KnownCopies) -> bool:
+        """The same of one that was deleted: who knows nothing of a copy does not know that either."""
+        return any(
+            each.holds(offset, epoch)
+            for segment, each in self.lost_ended.items()
+            if segment not in known.copies and segment not in known.gone
+        )
+
 
 METADATA_LOST = {
-    "metadata-lost": "An unclean election shortened the metadata topic after a copy with that record was finished, "
-    "and the broker knows nothing of that copy."
+    "metadata-lost": "An unclean election, or retention, shortened the metadata topic after a copy with that record "
+    "was finished, and the broker knows nothing of that copy."
 }
 """The rule for a position in a copy whose metadata is gone."""
 
@@ -210,8 +230,8 @@ class Holes(msgspec.Struct):
             self.lost.consume(event, body)
 
     def hear(self, event: Stamped) -> None:
-        """A partition of some topic changed."""
-        assert type(event.body) is PartChange
+        """A partition of some topic changed, or a log starts later."""
+        assert isinstance(event.body, METADATA_NEWS)
         self.lost.hear(event, event.body)
 
     def why(self, node: str, replica: Replica, offset: int) -> tuple[str, Witness | None]:

@@ -6,7 +6,16 @@ from typing import Any
 
 import msgspec
 
-from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, Stamped, TierSegment, TraceEvent
+from actors.node.list_timestamps import EARLIEST_LOCAL
+from actors.trace.events import (
+    LogHw,
+    LogLocalStart,
+    LogStart,
+    RpcReply,
+    Stamped,
+    TierSegment,
+    TraceEvent,
+)
 from actors.trace.tier_events import DELETION_STARTED, FINISHED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -15,7 +24,9 @@ from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.tiers.known_copies import (
     KEPT,
     METADATA_LOST,
+    METADATA_NEWS,
     WENT_BACK,
+    Copy,
     KnownCopies,
     LostCopies,
     OwnStarts,
@@ -30,13 +41,15 @@ class Known(KnownCopies):
     deleting: segment -> the offsets of a copy whose deletion has begun and has not ended; ``started``: the log start
     that the broker found, if it is in such a copy. former: the offsets of copies that a leader of an earlier epoch has
     begun to delete since this one looked, or before without its knowledge. kept: the log start that it found, if its
-    copy was gone and the broker itself had the record, -1 otherwise."""
+    copy was gone and the broker itself had the record, -1 otherwise. gone_us: segment -> when the broker heard that the
+    deletion of a copy has begun."""
 
     looked: int = -1
     deleting: dict[str, tuple[int, int]] = {}
     started: int = -1
     former: list[tuple[int, int]] = []
     kept: int = -1
+    gone_us: dict[str, int] = {}
     by: Witness | None = None
 
 
@@ -49,13 +62,15 @@ class Begun(msgspec.Struct, frozen=True):
 
 class Beginnings(State):
     """known: by broker. begun: by segment. copied: segment -> the offsets of a copy that some process ever knew as
-    finished. emptied: what is below, a broker had deleted and had no more itself when it lost its log start."""
+    finished. emptied: what is below, a broker had deleted and had no more itself when it lost its log start. told_us:
+    follower -> when its leader told it last where what the leader has itself begins."""
 
     known: dict[str, Known] = {}
     begun: dict[str, Begun] = {}
     lost: LostCopies = msgspec.field(default_factory=LostCopies)
     copied: dict[str, tuple[int, int]] = {}
     emptied: int = 0
+    told_us: dict[str, int] = {}
     starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
 
     def of(self, event: Stamped) -> Known:
@@ -104,7 +119,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         "a leader that has looked for its log start, which is in remote storage alone, moves its high watermark; or a "
         "follower starts its local log after a copy"
     )
-    types = (LogHw, LogStart, LogLocalStart, TierSegment)
+    types = (LogHw, LogStart, LogLocalStart, RpcReply, TierSegment)
     exemptions = {
         "deletion-begun": "When the leader looked, the deletion of a copy with that record had begun and not ended. "
         "Kafka looks at all copies that have metadata (RemoteLogManager.findLogStartOffset), ends the deletion, and "
@@ -132,7 +147,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (PartChange,)
+        return METADATA_NEWS
 
     def hear(self, state: Beginnings, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -154,6 +169,10 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
                 known.deleting.pop(body.segment, None)
                 if body.state == DELETION_STARTED:
                     known.deleting[body.segment] = (body.start, body.end)
+                    put(known.gone_us, body.segment, event.wall)
+        elif type(body) is RpcReply:
+            if any(told.tp == state.key and told.timestamp == EARLIEST_LOCAL for told in body.partitions):
+                state.told_us[body.src] = event.wall
         elif type(body) is LogHw:
             return self._leads(state, event, body, mirror) if body.role == "leader" else NOTHING
         elif type(body) is LogLocalStart:
@@ -180,7 +199,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
 
     def _follows(self, state: Beginnings, event: Stamped, body: LogLocalStart) -> Emissions:
         state.tested += 1
-        copy = next((each for each in state.of(event).copies.values() if each.end + 1 == body.new), None)
+        copy = next((each for each in self._read(state, event) if each.end + 1 == body.new), None)
         sentence = f"{event.node} moved the local log start of {state.key} to {body.new:,}"
         if copy is None:
             return self.violated(state.key, f"{sentence}, but it knows no copy that ends there", event)
@@ -190,6 +209,13 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
         return self.violated(
             state.key, f"{sentence}, but it does not know leader epoch {lacks[0]} of the copy that ends there", event
         )
+
+    def _read(self, state: Beginnings, event: Stamped) -> list[Copy]:
+        """The copies that a follower may have read: those that it knows, and those whose deletion it heard of since its
+        leader told it where to begin. A copy that it has found it goes on to read, however long the store takes."""
+        known, told_us = state.of(event), state.told_us.get(event.node, -1)
+        late = [each for segment, each in known.gone.items() if known.gone_us.get(segment, -1) >= told_us]
+        return [*known.copies.values(), *late]
 
     def _leads(self, state: Beginnings, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         replica, known, start = mirror.replica(event.node), state.of(event), body.log_start
@@ -212,6 +238,8 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
             return self.excused("log-start-went-back", state.key, sentence, known.by, event)
         if state.is_in_hole(start):
             return self.excused("never-copied", state.key, sentence, known.by, event)
-        if state.lost.has(start, epoch_at(replica.log, start), known.copies):
+        epoch = epoch_at(replica.log, start)
+        behind = any(each.end + 1 == start for each in known.gone.values())
+        if state.lost.has(start, epoch, known.copies) or (behind and state.lost.had(start, epoch, known)):
             return self.excused("metadata-lost", state.key, sentence, known.by, event)
         return self.violated(state.key, sentence, known.by, event)

@@ -311,6 +311,29 @@ def test_a_position_whose_copy_has_no_metadata(cause: Any, status: str) -> None:
     assert result.excused == ({"metadata-lost": 1} if status == "excused" else {})
 
 
+@pytest.mark.parametrize(
+    ("tp", "reason", "known", "status"),
+    [
+        ("__remote_log_metadata-0", "retention-bytes", "", "excused"),
+        ("__remote_log_metadata-0", "load", "", "violated"),
+        ("bills-0", "retention-bytes", "", "violated"),
+        ("__remote_log_metadata-0", "retention-bytes", FINISHED, "violated"),
+    ],
+)
+def test_a_first_copy_behind_those_without_metadata(tp: str, reason: Any, known: str, status: str) -> None:
+    """Shows that a leader may begin with a later copy than the first one if retention has deleted the metadata of that,
+    and the leader knows nothing of it."""
+    trace = committed(4)
+    trace.emit("broker-2", TierSegment(TP, "a", "known", FINISHED, 0, 1, {"0": 0}))
+    trace.emit("broker-2", LogStart(tp, 9, reason, -1))
+    if known:
+        trace.emit("broker-1", TierSegment(TP, "a", "known", known, 0, 1, {"0": 0}))
+    trace.emit("broker-1", TierSegment(TP, "b", "known", FINISHED, 2, 3, {"0": 2}))
+    trace.emit("broker-1", LogStart(TP, 2, "remote", -1))
+    found = [finding for finding in trace.result("P22").violations if finding.key == TP]
+    assert bool(found) == (status == "violated")
+
+
 def test_refusals_that_are_for_others_to_judge() -> None:
     """Shows that a follower, and who compares leader epochs, may be refused, and that a log from 0 on is no test."""
     trace = committed(4)

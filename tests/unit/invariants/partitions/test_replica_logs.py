@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from actors.trace.events import LogStart, PartAssume
+from actors.trace.events import LogAppend, LogStart, PartAssume
 from tests.unit.invariants.mirrors.test_log_mirror import led
 from tests.unit.invariants.trace_builder import METADATA_PARTITION, TP, TraceBuilder
 
@@ -173,3 +173,32 @@ def test_a_disk_that_lost_all_from_the_log_start_on(log_end: int, status: str) -
     trace.up("broker-2")
     trace.emit("broker-2", PartAssume(TP, "follower", 1, 1, 1, log_end, -1, 2, 10))
     assert trace.result("P14").status == status
+
+
+@pytest.mark.parametrize(
+    ("found", "ph_of", "log_end", "base", "wrong"),
+    [
+        (1, 1, 2, 2, 0),
+        (1, 1, 1, 1, 0),
+        (1, 1, 3, 3, 2),
+        (0, 0, 2, 2, 0),
+        (0, 0, 0, 0, 0),
+    ],
+)
+def test_a_log_that_goes_on_below_its_lost_start(found: int, ph_of: int, log_end: int, base: int, wrong: int) -> None:
+    """Shows that the next process may find what the disk has below the log start, from the first segment on, or
+    nothing; and that the log goes on there, with what it had."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    for number in range(4):
+        trace.append("broker-2", f"producer-1:{number}", role="follower")
+    hashes = dict(trace.logs[TP, "broker-2"])
+    trace.emit("broker-2", LogStart(TP, 3, "delete-records", 0))
+    trace.down("broker-2", "lossy", lost={TP: 2})
+    trace.up("broker-2")
+    if found:
+        trace.emit("broker-2", LogStart(TP, found, "load", 0, hashes[ph_of]))
+    trace.emit("broker-2", PartAssume(TP, "follower", 1, 1, 1, log_end, -1, 2, 10))
+    body = LogAppend(TP, "follower", base, base, 0, 0, 7, 0, base, False, [f"producer-1:{base}"])
+    trace.emit("broker-2", body)
+    assert trace.result("P14").violated == wrong

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import LogHw, LogLocalStart, LogStart, PartChange, TierSegment
+from actors.trace.events import (
+    LogHw,
+    LogLocalStart,
+    LogStart,
+    PartChange,
+    ReplyPartition,
+    RpcReply,
+    TierSegment,
+)
 from actors.trace.tier_events import FINISHED
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -245,6 +253,69 @@ def test_a_metadata_topic_that_lost_a_copy(
     trace.looks()
     trace.moves(start)
     assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(
+    ("cause", "knows", "status"),
+    [
+        ("unclean", "a", "excused"),
+        ("retention-bytes", "a", "excused"),
+        ("leader", "a", "violated"),
+        ("unclean", "b", "violated"),
+        ("unclean", "c", "violated"),
+    ],
+)
+def test_a_log_that_begins_behind_the_last_known_copy(cause: Any, knows: str, status: str) -> None:
+    """Shows that retention may end at a copy of which the metadata topic has lost everything, also its deletion: that
+    the broker deleted the copy before it, and knows nothing of that one."""
+    trace = Tiered()
+    topic = "__remote_log_metadata-0"
+    for state in (FINISHED, "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED"):
+        trace.emit("broker-2", TierSegment(TP, "b", "known", state, 2, 3, {"0": 2}))
+    if cause == "unclean":
+        trace.emit("controller-1", PartChange(topic, 9, 1, 3, 1, 1, [3], [1, 2, 3], cause))
+    else:
+        trace.emit("broker-2", LogStart(topic, 7, cause, -1))
+    for state in (FINISHED, "DELETE_SEGMENT_STARTED"):
+        if knows != "c":
+            trace.knows("a", 0, 1, state)
+        if knows == "b":
+            trace.knows("b", 2, 3, state)
+    trace.looks()
+    trace.moves(2)
+    assert trace.result("R11").status == status
+
+
+@pytest.mark.parametrize(("heard_ms", "violated"), [(5, 1), (15, 0), (25, 0)])
+def test_a_copy_that_is_deleted_while_a_follower_reads_it(heard_ms: int, violated: int) -> None:
+    """Shows that a follower may begin behind a copy of whose deletion it has heard since its leader told it where to
+    begin, and not before."""
+    trace = TraceBuilder()
+    leads_six_records(trace)
+    body = TierSegment(TP, "a", "known", FINISHED, 0, 3, {"0": 0})
+    trace.emit("broker-2", body)
+    since = trace.wall
+    events = {
+        1000 * heard_ms: ("broker-2", TierSegment(TP, "a", "known", "DELETE_SEGMENT_STARTED", 0, 3, {"0": 0})),
+        10_000: (
+            "broker-1",
+            RpcReply("ListOffsets", 9, "broker-2", "c", 1, 2, 0, 0, [ReplyPartition(TP, 0, 4, timestamp=-4)]),
+        ),
+        20_000: (
+            "broker-1",
+            RpcReply("ListOffsets", 9, "broker-3", "c", 1, 3, 0, 0, [ReplyPartition(TP, 0, 4, timestamp=-4)]),
+        ),
+        21_000: (
+            "broker-1",
+            RpcReply("ListOffsets", 9, "broker-2", "c", 2, 2, 0, 0, [ReplyPartition(TP, 0, 4, timestamp=-1)]),
+        ),
+    }
+    for at_us, (node, event) in sorted(events.items()):
+        trace.wall = since + at_us
+        trace.emit(node, event)
+    trace.wall = since + 90_000
+    trace.emit("broker-2", LogLocalStart(TP, 4, "remote", 0, 4, epochs={"0": 0}))
+    assert trace.result("R11").violated == violated
 
 
 @pytest.mark.parametrize(("epoch", "status"), [(0, "excused"), (1, "violated")])
