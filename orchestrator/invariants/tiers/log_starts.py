@@ -213,7 +213,7 @@ class TieredLogsBeginWhereTheirRecordsDo(LogInvariant[Beginnings]):
     def _read(self, state: Beginnings, event: Stamped) -> list[Copy]:
         """The copies that a follower may have read: those that it knows, and those whose deletion it heard of since its
         leader told it where to begin. A copy that it has found it goes on to read, however long the store takes."""
-        known, told_us = state.of(event), state.told_us.get(event.node, -1)
+        known, told_us = state.of(event), state.told_us.get(event.node, event.wall)
         late = [each for segment, each in known.gone.items() if known.gone_us.get(segment, -1) >= told_us]
         return [*known.copies.values(), *late]
 

@@ -318,6 +318,16 @@ def test_a_copy_that_is_deleted_while_a_follower_reads_it(heard_ms: int, violate
     assert trace.result("R11").violated == violated
 
 
+def test_a_follower_that_nobody_told_where_to_begin() -> None:
+    """Shows that a copy whose deletion a follower has heard of is none that it may read, if no leader told it to."""
+    trace = TraceBuilder()
+    leads_six_records(trace)
+    for state in (FINISHED, "DELETE_SEGMENT_STARTED"):
+        trace.emit("broker-2", TierSegment(TP, "a", "known", state, 0, 3, {"0": 0}))
+    trace.emit("broker-2", LogLocalStart(TP, 4, "remote", 0, 4, epochs={"0": 0}))
+    assert trace.result("R11").violated == 1
+
+
 @pytest.mark.parametrize(("epoch", "status"), [(0, "excused"), (1, "violated")])
 def test_a_lost_copy_of_another_leader_epoch(epoch: int, status: str) -> None:
     """Shows that a leader is not excused if the copy without metadata had another record at the log start."""
