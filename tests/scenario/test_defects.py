@@ -881,11 +881,15 @@ def without_defects(scenario: str, seed: int) -> dict[str, InvariantResult]:
     return judge(plan_of(scenario, seed))
 
 
-BY_SCENARIO = sorted(DEFECTS, key=lambda name: PROOFS[name].scenario)
-"""So that one process has the tests of a scenario, most of the time, and carries it out once without defects."""
+BY_SCENARIO = [
+    pytest.param(name, seed, marks=pytest.mark.xdist_group(f"{PROOFS[name].scenario}/{seed}"))
+    for name in DEFECTS
+    for seed in PROOFS[name].seeds
+]
+"""One process has the tests of a scenario, and carries it out once without defects (``--dist loadgroup``)."""
 
 
-@pytest.mark.parametrize(("defect", "seed"), [(name, seed) for name in BY_SCENARIO for seed in PROOFS[name].seeds])
+@pytest.mark.parametrize(("defect", "seed"), BY_SCENARIO)
 def test_a_defect_is_caught_by_its_invariant(defect: str, seed: int) -> None:
     """Shows that the invariant was tested and not violated, and that the defect alone makes it fail and the evidence
     tell. It may have given way elsewhere in the run, where a rule allows that, or because of a known finding, which
