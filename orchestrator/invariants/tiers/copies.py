@@ -194,11 +194,18 @@ class Consumed(Life):
     states: list[str] = []
 
 
+class Deletion(msgspec.Struct):
+    """Of a copy, by one broker. begun_us: when it began. left: the objects that the store had then, and has since."""
+
+    begun_us: int
+    left: list[str]
+
+
 class OneCopy(WindowState):
     """One copy of a segment, of partition tp. copier: the broker that copies it, as leader of leader_epoch. orphaned:
     the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
     has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
-    brokers that began to delete it, with what they found of it in the store and is there since. untold: all objects
+    last deletion that each broker began. untold: all objects
     were in the store when the copier failed to report that. stale_us: until then the store's lists of objects may be
     out of date. shortened: the metadata topic may have lost records. consumed: by broker; losses: of the metadata
     topic. unread: a broker may be past records of that topic that it has not consumed: lower offsets are given again
@@ -211,7 +218,7 @@ class OneCopy(WindowState):
     objects: list[str] = []
     told: bool = False
     finished: bool = False
-    deleting: dict[str, list[str]] = {}
+    deleting: dict[str, Deletion] = {}
     shortened: bool = False
     untold: bool = False
     stale_us: int = -1
@@ -262,7 +269,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         "the offsets of the new ones, so it does not wait for these (TopicBasedRemoteLogMetadataManager). What is "
         "reported without metadata is excused, too, if disks lost more of that topic than its replicas allow, or if "
         "retention deleted some of it: a broker that had not read that goes on where the topic begins.",
-        "outdated-list": "When the copy was deleted, the store's list of its objects was out of date, and the store "
+        "outdated-list": "While the copy was deleted, the store's list of its objects was out of date, and the store "
         "deletes the objects in its list.",
     }
     route = SEGMENT
@@ -311,7 +318,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     def _stored(self, state: OneCopy, event: Stamped, body: StoreObject) -> Emissions:
         if body.phase == "deleted":
-            for there in (state.objects, *state.deleting.values()):
+            for there in (state.objects, *(each.left for each in state.deleting.values())):
                 if body.object in there:
                     there.remove(body.object)
             if not state.objects:
@@ -340,7 +347,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         elif body.phase == "copied":
             return self._finished(state, event, body)
         elif body.phase == "deleting":
-            state.deleting[event.node] = list(state.objects)
+            state.deleting[event.node] = Deletion(event.wall, list(state.objects))
         elif body.phase == "copy-failed":
             return self._gave_up(state, event, body)
         elif body.phase == "deleted":
@@ -381,9 +388,11 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             return NOTHING
         left = ", ".join(state.objects)
         sentence = f"{event.node} reported a copy of {body.tp} as deleted, but the store still has {left}"
-        if event.wall <= state.stale_us:
+        deletion = state.deleting.get(event.node) or Deletion(event.wall, list(state.objects))
+        # The report comes after the list was asked for, perhaps when the fault is over.
+        if deletion.begun_us <= state.stale_us:
             return self.excused("outdated-list", state.key, sentence, event)
-        if event.node != state.copier and not state.deleting.get(event.node, state.objects):
+        if event.node != state.copier and not deletion.left:
             return self.excused("late-object", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 

@@ -295,24 +295,28 @@ def test_a_finished_copy_that_lacks_an_object() -> None:
     assert event in finding.events
 
 
-@pytest.mark.parametrize("stale", ["no", "now", "before", "long before"])
+@pytest.mark.parametrize("stale", ["no", "now", "before", "long before", "meanwhile"])
 def test_a_deleted_copy_that_is_still_there(stale: str) -> None:
-    """Shows that nothing is left of a deleted copy; with the excuse of a store that lists what it had, while it does
-    and as long afterwards as its lists are old, and not later."""
+    """Shows that nothing is left of a deleted copy; with the excuse of a store that lists what it had, if the deletion
+    began while it did or while its lists were still old, and not later."""
     trace = Tiers()
     fault = {"delay_min_us": 5_000_000, "delay_max_us": 5_000_000}
     if stale != "no":
         trace.emit("driver", CtlFault("s", "stale-listing", "start", [REMOTE_STORE], fault))
     trace.whole()
-    if "before" in stale:
+    if stale == "meanwhile":
+        trace.told("deleting", "a", 0)
+    if stale not in ("no", "now"):
         trace.emit("driver", CtlFault("s", "stale-listing", "stop", [REMOTE_STORE], fault))
-    if stale == "long before":
+    if stale in ("long before", "meanwhile"):
         trace.wall += 5_000_000
+    if stale != "meanwhile":
+        trace.told("deleting", "a", 0)
     trace.store("a", *WHOLE[:-1], phase="deleted")
     trace.told("known", "a", 0, state=DELETED)
     event = trace.told("deleted", "a", 0)
     result = trace.result("R12")
-    excused = stale in ("now", "before")
+    excused = stale in ("now", "before", "meanwhile")
     assert (result.status, dict(result.excused)) == (("excused", {"outdated-list": 1}) if excused else ("violated", {}))
     for finding in result.violations:
         assert (
