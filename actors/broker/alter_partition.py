@@ -98,7 +98,8 @@ class AlterPartitionManager(msgspec.Struct):
             )
             topics[item.topic_id].partitions.append(data)
             if version >= 3:
-                for broker_id, epoch in item.members.items():
+                for broker_id, known_epoch in item.members.items():
+                    epoch = -1 if "isr-without-epochs" in turn.step.defects else known_epoch
                     data.new_isr_with_epochs.append(
                         AlterPartitionRequest.BrokerState(broker_id=broker_id, broker_epoch=epoch)
                     )

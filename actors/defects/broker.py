@@ -420,6 +420,21 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "isr-without-epochs",
+        "actors.broker",
+        "P8",
+        "AlterPartition is sent without the broker epochs of the members.",
+        "KIP-903",
+        nemesis="isr",
+    ),
+    Defect(
+        "older-states-taken",
+        "actors.broker",
+        "P8",
+        "A leader takes up each state of its leader epoch that the metadata log brings, also one that is over.",
+        nemesis="isr",
+    ),
+    Defect(
         "stray-log-taken-up",
         "actors.broker",
         "P14",

@@ -211,6 +211,20 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         nemesis="voters",
     ),
     Defect(
+        "described-by-log-end",
+        "actors.quorum",
+        "Q21",
+        "DescribeQuorum tells the leader's log end as the high watermark.",
+        nemesis="quorum",
+    ),
+    Defect(
+        "described-as-caught-up",
+        "actors.quorum",
+        "Q21",
+        "DescribeQuorum tells of each member that it has all that the leader has.",
+        nemesis="quorum",
+    ),
+    Defect(
         "pre-vote-for-all",
         "actors.quorum",
         "L2",

@@ -120,6 +120,7 @@ from orchestrator.invariants.quorum.commits import (
     DivergenceIsExact,
     StateMachinesAgree,
 )
+from orchestrator.invariants.quorum.descriptions import DescriptionsAreTrue
 from orchestrator.invariants.quorum.elections import (
     ControllersActInOffice,
     LeaderCompleteness,
@@ -184,6 +185,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         AcknowledgedMetadataStays(),
         VotesFollowTheRule(),
         ImagesAreOneHistory(),
+        DescriptionsAreTrue(),
     ]
 
 

@@ -485,6 +485,12 @@ PROOFS: dict[str, Proof] = {
     "outdated-proposal-again": Proof(
         "told-late", r"broker-1 proposed .* had been refused with INVALID_UPDATE_VERSION", (8,)
     ),
+    "isr-without-epochs": Proof(
+        "told-before", r"changed the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
+    ),
+    "older-states-taken": Proof("told-before", r"broker-1 proposed .* but knew partition epoch \d of it already"),
+    "described-by-log-end": Proof("described", r"in epoch 1 with the high watermark \d+; it had \d+"),
+    "described-as-caught-up": Proof("described", r"in epoch 1, and that \S+ has its log up to \d+; it had fetched up"),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
     "refused-look-up-at-once": Proof(

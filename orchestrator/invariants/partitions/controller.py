@@ -23,11 +23,14 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.mirror_fold import MirrorFold, MirrorInvariant
 from orchestrator.invariants.folds.routes import CONTROLLER
 from orchestrator.invariants.mirrors.loss_budget import ELR
-from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView, View
+from orchestrator.invariants.mirrors.metadata_view import FOLLOWED, MetadataView, Proposal, View
 
 OVER = frozenset(error.name for error in WAIT_FOR_METADATA)
 """What a leader is told of a proposal that rests on a state which is over, or of which nobody knows what was made: it
 waits until the metadata log tells it more."""
+
+ALTER_PARTITION, MEMBER_EPOCHS_SINCE = "AlterPartition", 3
+"""From this version on the members of a proposed ISR come with their broker epochs (KIP-903)."""
 
 
 class ControllerInvariant(MirrorInvariant[MetadataView, St]):
@@ -171,18 +174,42 @@ class Outstanding(msgspec.Struct, frozen=True):
     over: str = ""
 
 
-class Proposals(State):
-    """outstanding: "broker/topic partition" -> Outstanding. accepted: topic partition -> of the changes that
-    controllers made of proposals, the most recent: (leader epoch, partition epoch) that they were made on, and ISR."""
+class Newest(msgspec.Struct, frozen=True):
+    """The newest state of a partition that a process has shown to know in a leader epoch."""
 
+    incarnation: int
+    leader_epoch: int
+    partition_epoch: int
+    by: Witness
+
+
+class Proposals(State):
+    """outstanding: "broker/topic partition" -> Outstanding; newest: the same -> Newest. accepted: topic partition -> of
+    the changes that controllers made of proposals, the most recent: (leader epoch, partition epoch) that they were made
+    on, and ISR."""
+
+    profile: Profile = Profile()
     outstanding: dict[str, Outstanding] = {}
+    newest: dict[str, Newest] = {}
     accepted: dict[str, list[tuple[int, int, frozenset[int]]]] = {}
+
+    def knows(self, event: Stamped, body: IsrPropose | PartAssume, partition_epoch: int) -> Newest | None:
+        """The event's process knows that state: the newer one of the same leader epoch that it knew, if any."""
+        name = f"{event.node}/{body.tp}"
+        known = self.newest.get(name)
+        same = known is not None and (known.incarnation, known.leader_epoch) == (event.incarnation, body.leader_epoch)
+        if same and known.partition_epoch > partition_epoch:
+            return known
+        self.newest[name] = Newest(event.incarnation, body.leader_epoch, partition_epoch, witness(event))
+        return None
 
 
 class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     """A leader decides who is in sync by the ISR that it knows. If the controller accepts a proposal that was made for
     an older state, it undoes the changes in between. If the leader takes an answer for that to another proposal, it
-    relies on an ISR that is not the controller's. If it proposes again for an outdated state, it makes no progress.
+    relies on an ISR that is not the controller's. If it proposes again for an outdated state, or goes back to one, it
+    makes no progress. The proposal has the broker epochs of the members, so that none joins by what a former
+    incarnation of it held.
 
     Example: broker-1 proposes the ISR [1, 2, 3] on partition epoch 4. Meanwhile the controller fences broker-3, which
     makes partition epoch 5 with ISR [1, 2]. The controller accepts the proposal all the same, and the dead broker-3 is
@@ -191,24 +218,28 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
 
     id = "P8"
     title = "An ISR changes as its leader proposed, and on the state for which it was proposed"
-    source = "KIP-497; KAFKA-12686; KAFKA-14144"
+    source = "KIP-497; KIP-903; KAFKA-12686; KAFKA-14144"
     tested_when = "a controller changes an ISR for a proposal, or a leader learns the outcome of a proposal"
     unseen = ("needless refusals by the controller: X1 and L4 see them",)
-    types = (PartChange, IsrPropose)
-    before_types = (PartChange, IsrPropose)
+    types = (PartChange, IsrPropose, PartAssume)
+    before_types = (PartChange, IsrPropose, PartAssume)
 
     REMEMBERED = 64
 
     def initial(self, key: str, profile: Profile) -> Proposals:
-        return Proposals(key)
+        return Proposals(key, profile=profile)
 
     def before(self, state: Proposals, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        if type(body) is PartAssume:
+            state.knows(event, body, body.partition_epoch)
+            return NOTHING
         if type(body) is IsrPropose:
             return self._proposed(state, event, body) if body.outcome == "proposed" else self._told(state, event, body)
         assert type(body) is PartChange
-        if body.cause != "alter-isr":
-            return NOTHING
+        return self._changed(state, event, body, mirror) if body.cause == "alter-isr" else NOTHING
+
+    def _changed(self, state: Proposals, event: Stamped, body: PartChange, mirror: MetadataView) -> Emissions:
         known = mirror.view_of(event).partition(body.tp)
         base = (body.leader_epoch, body.partition_epoch - 1)
         if known is not None:
@@ -219,8 +250,8 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         if known is None:
             return NOTHING
         state.tested += 1
-        if mirror.proposals_for(body, known):
-            return NOTHING
+        if asked_for := mirror.proposals_for(body, known):
+            return self._epochs(state, event, body, asked_for)
         latest = next(
             (each for each in reversed(mirror.proposals.get(body.tp, ())) if set(each.body.isr) == set(body.isr)), None
         )
@@ -238,10 +269,35 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
             event,
         )
 
+    def _epochs(self, state: Proposals, event: Stamped, body: PartChange, asked_for: Sequence[Proposal]) -> Emissions:
+        """The broker epochs that the controller went by are those of a proposal, where requests have them."""
+        latest = asked_for[-1]
+        without = state.profile.is_older(ALTER_PARTITION, MEMBER_EPOCHS_SINCE, event.node, latest.node)
+        if without or any(each.body.members == body.members for each in asked_for):
+            return NOTHING
+        return self.violated(
+            body.tp,
+            f"the controller changed the ISR of {body.tp} to {named(body.isr)} by broker epochs {_epochs_of(body)}; "
+            f"{latest.node} had proposed it with {_epochs_of(latest.body)}",
+            latest.by,
+            event,
+        )
+
     def _proposed(self, state: Proposals, event: Stamped, body: IsrPropose) -> Emissions:
         name, base = f"{event.node}/{body.tp}", (body.leader_epoch, body.partition_epoch)
         last = state.outstanding.get(name)
         state.outstanding[name] = Outstanding(event.incarnation, body.proposal, base, witness(event))
+        again = last is not None and (last.incarnation, last.proposal) == (event.incarnation, body.proposal)
+        newer = None if again else state.knows(event, body, body.partition_epoch)
+        if newer is not None:
+            return self.violated(
+                body.tp,
+                f"{event.node} proposed the ISR {named(body.isr)} of {body.tp} for partition epoch "
+                f"{body.partition_epoch}, leader epoch {body.leader_epoch}, but knew partition epoch "
+                f"{newer.partition_epoch} of it already",
+                newer.by,
+                event,
+            )
         if last is None or not last.over or (last.incarnation, last.base) != (event.incarnation, base):
             return NOTHING
         return self.violated(
@@ -268,7 +324,10 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
         if body.outcome in OVER:
             state.outstanding[f"{event.node}/{body.tp}"] = msgspec.structs.replace(waiting, over=body.outcome)
         made = (body.leader_epoch, body.partition_epoch, frozenset(body.isr))
-        if body.outcome != "accepted" or made in state.accepted.get(body.tp, ()):
+        if body.outcome != "accepted":
+            return NOTHING
+        if made in state.accepted.get(body.tp, ()):
+            state.knows(event, body, body.partition_epoch + 1)
             return NOTHING
         return self.violated(
             body.tp,
@@ -283,6 +342,11 @@ class Standing(State):
     """elr: whether the cluster has eligible leader replicas, from its beginning to its end."""
 
     elr: bool = False
+
+
+def _epochs_of(body: PartChange | IsrPropose) -> str:
+    """Under which broker epochs a change, or a proposal, has its members, for a sentence."""
+    return ", ".join(f"{epoch} of {node_name(int(member))}" for member, epoch in sorted(body.members.items())) or "none"
 
 
 class TheDeadAreNotInCharge(ControllerInvariant[Standing]):
