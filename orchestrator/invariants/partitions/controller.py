@@ -197,10 +197,11 @@ class Proposals(State):
         """The event's process knows that state: the newer one of the same leader epoch that it knew, if any."""
         name = f"{event.node}/{body.tp}"
         known = self.newest.get(name)
-        same = known is not None and (known.incarnation, known.leader_epoch) == (event.incarnation, body.leader_epoch)
-        if same and known.partition_epoch > partition_epoch:
+        term = (event.incarnation, body.leader_epoch)
+        same_term = known is not None and (known.incarnation, known.leader_epoch) == term
+        if known is not None and same_term and known.partition_epoch > partition_epoch:
             return known
-        self.newest[name] = Newest(event.incarnation, body.leader_epoch, partition_epoch, witness(event))
+        self.newest[name] = Newest(*term, partition_epoch, witness(event))
         return None
 
 

@@ -262,7 +262,9 @@ class TraceBuilder:
         node: str = "controller-1",
         **more: Any,
     ) -> str:
-        """An active controller appends a partition's new state."""
+        """An active controller appends a partition's new state; that for which a leader asked, by broker epochs 7."""
+        if cause == "alter-isr":
+            more.setdefault("members", {str(member): 7 for member in isr})
         number = epoch if partition_epoch < 0 else partition_epoch
         offset, tp = more.pop("offset", 10 + number), more.pop("tp", TP)
         body = PartChange(tp, offset, quorum_epoch, leader, epoch, number, list(isr), list(BROKERS), cause, **more)

@@ -225,6 +225,70 @@ def test_a_state_that_is_over(outcome: str) -> None:
     assert trace.result("P8").status == "held"
 
 
+def test_an_isr_under_other_broker_epochs() -> None:
+    """Shows that the controller goes by the broker epochs that the leader sent; before version 3 it gets none."""
+    for spoken, status in ({}, "violated"), ({"AlterPartition": [0, 2]}, "held"):
+        trace = active(versions=spoken)
+        asked = trace.propose(1, (1, 2))
+        changed = trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=1, members={"1": 7, "2": -1})
+        result = trace.result("P8")
+        assert (result.status, result.tested) == (status, 1)
+        for finding in result.violations:
+            assert finding.sentence == (
+                "the controller changed the ISR of orders-0 to [1, 2] by broker epochs 7 of broker-1, -1 of broker-2; "
+                "broker-1 had proposed it with 7 of broker-1, 7 of broker-2"
+            )
+            assert finding.events == [asked, changed]
+
+
+def knows_two(trace: TraceBuilder) -> str:
+    """Broker-1 is told that its ISR is the one of partition epoch 1."""
+    trace.assume(1, 0)
+    trace.propose(1, (1, 2), proposal=1)
+    trace.change(1, 0, (1, 2), "alter-isr", partition_epoch=1)
+    return trace.propose(1, (1, 2), proposal=1, outcome="accepted")
+
+
+def test_a_leader_that_goes_back() -> None:
+    """Shows that a leader asks for nothing on a state that is older than what it knows: by the answer to a proposal, or
+    since it proposed on a newer one."""
+    told = active()
+    knows = knows_two(told)
+    asks = told.propose(1, (1, 2, 3), proposal=2)
+    (finding,) = told.result("P8").violations
+    assert finding.events == [knows, asks]
+    assert finding.sentence == (
+        "broker-1 proposed the ISR [1, 2, 3] of orders-0 for partition epoch 0, leader epoch 0, but knew partition epoch "
+        "1 of it already"
+    )
+    proposed = active()
+    proposed.propose(1, (1, 2), proposal=1, partition_epoch=4)
+    proposed.propose(1, (1, 2), proposal=2, partition_epoch=3)
+    assert proposed.result("P8").violated == 1
+
+
+def test_a_leader_that_does_not_go_back() -> None:
+    """Shows that it may go on from what it knows, send a proposal again, and begin anew with a new leader epoch or a
+    new incarnation."""
+    goes_on = active()
+    knows_two(goes_on)
+    goes_on.propose(1, (1, 2, 3), proposal=2, partition_epoch=1)
+    again = active()
+    again.propose(1, (1, 2), proposal=1, partition_epoch=4)
+    again.assume(1, 0)
+    again.propose(1, (1, 2), proposal=1, partition_epoch=4)
+    elected = active()
+    knows_two(elected)
+    elected.propose(1, (1, 2, 3), epoch=1, proposal=2)
+    restarted = active()
+    knows_two(restarted)
+    restarted.up("broker-1")
+    restarted.assume(1, 0)
+    restarted.propose(1, (1, 2, 3), proposal=1)
+    for trace in (goes_on, again, elected, restarted):
+        assert not trace.result("P8").violated
+
+
 # ---- P9 --------------------------------------------------------------------------------------------------------
 
 
