@@ -235,7 +235,8 @@ class GroupMembership(msgspec.Struct):
 
     def send_heartbeat(self, step: Step, net: NetworkClient, peer: str) -> None:
         """Say that it is alive."""
-        self.due_ms = step.now_ms + self.settings.heartbeat_ms
+        seldom = "heartbeats-once-a-session" in step.defects
+        self.due_ms = step.now_ms + (self.settings.session_ms if seldom else self.settings.heartbeat_ms)
         version = self._version(net, peer, Api.Heartbeat, 3)
         if version is None:
             return

@@ -263,6 +263,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "heartbeats-once-a-session",
+        _MEMBER,
+        "O10",
+        "A member sends the next heartbeat after its session timeout.",
+        nemesis="groups",
+    ),
+    Defect(
         "commits-by-itself-once",
         _MEMBER,
         "O11",

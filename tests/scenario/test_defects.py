@@ -636,6 +636,9 @@ PROOFS: dict[str, Proof] = {
     "instances-lost-at-load": Proof(
         "static-members", r"of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it had read the member \S+ from its log"
     ),
+    "heartbeats-once-a-session": Proof(
+        "group-quiet", r"consumer-\d sent a heartbeat \d,\d+ ms after its coordinator had answered the call before; its hea"
+    ),
     "closes-without-leaving": Proof(
         "group-stalls",
         r"consumer-\d was closed, and sent no LeaveGroup for its member \S+ of group g, although it",

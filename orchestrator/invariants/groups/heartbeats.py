@@ -12,6 +12,7 @@ from actors.node.messages import Api
 from actors.trace.events import (
     ClockSet,
     ConsOwn,
+    CtlFault,
     CtlPhase,
     GrpGen,
     GrpLoad,
@@ -24,6 +25,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.groups.beats import Beats
 from orchestrator.invariants.groups.contact import COORDINATOR, Contact, contact, sent_us
 
 LIMITS = ("session.timeout.ms", "max.poll.interval.ms")
@@ -66,8 +68,8 @@ class Heard(State):
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
     it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. leaves: it
-    leaves when it is closed; contact: whether it knows its coordinator. leaving: it has yet to ask to leave. draining:
-    the run ends. skewed: a clock was set."""
+    leaves when it is closed; contact: whether it knows its coordinator; beats: when its next heartbeat is due. leaving: it
+    has yet to ask to leave. draining: the run ends. skewed: a clock was set."""
 
     epsilon_us: int = 0
     group: str = ""
@@ -85,6 +87,7 @@ class Heard(State):
     formed: dict[str, Formed] = {}
     leaves: bool = False
     contact: Contact = msgspec.field(default_factory=Contact)
+    beats: Beats = msgspec.field(default_factory=lambda: Beats(0))
     leaving: Leaving | None = None
     draining: bool = False
     skewed: bool = False
@@ -113,21 +116,23 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     generation 4. If broker-1 answers that without an error, consumer-1 reads on what others have by now.
 
     Who does not send heartbeats any more has to say so. Example: the application of consumer-2 closes its consumer, and
-    makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s.
+    makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s. And who sends them too
+    rarely is removed, rightly, again and again: consumer-3 sends one each 45 s instead of each 3 s.
     """
 
     id = "O10"
     title = (
         "A coordinator keeps a member for its session timeout after its last heartbeat, if it is in the generation; a "
-        "member that is closed leaves"
+        "member sends heartbeats at its interval, and leaves when it is closed"
     )
     source = (
         "KIP-62; KIP-345; GroupMetadataManager.classicGroupHeartbeat, rescheduleClassicGroupMemberHeartbeat; "
-        "AbstractCoordinator.maybeLeaveGroup"
+        "AbstractCoordinator.maybeLeaveGroup; Heartbeat.timeToNextHeartbeat"
     )
     tested_when = (
         "a coordinator that knows a member answers it again, or puts it out for its silence, or answers a heartbeat of "
-        "a former generation; and a dynamic member is closed that knows its coordinator"
+        "a former generation; and a member sends a heartbeat after a call that its coordinator has answered, or a "
+        "dynamic one is closed that knows its coordinator"
     )
     route = NODE
     of_groups = True
@@ -143,12 +148,13 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             "members that are closed without a heartbeat, answered without an error, in their last two intervals: they "
             "may have lost their coordinator"
         ),
+        "the first heartbeat after a call of the member that failed, or was refused, and after a pause of its process",
         "members in runs in which a clock was set",
     )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet, CtlPhase)
+        return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet, CtlFault, CtlPhase)
 
     def initial(self, key: str, profile: Profile) -> Heard:
         session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
@@ -163,6 +169,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             stays_us=min(session_us, poll_us),
             leaves=bool(leaves),
             contact=contact(interval_ms, session_us // 1000),
+            beats=Beats(1000 * interval_ms),
         )
 
     # ---- coordinators -----------------------------------------------------------------------------------------
@@ -176,6 +183,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             return self._put_out(state, event, body) if body.client == state.key else NOTHING
         elif kind is CtlPhase:
             return self._phase(state, event, body)
+        elif kind is CtlFault:
+            state.beats.faulted(state.key, body)
         elif kind is GrpGen:
             if body.group == state.group:
                 self._formed(state, event, body.state != "Dead", body.generation)
@@ -190,9 +199,12 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         """A process starts or ends, or a broker knows other groups than before."""
         state.loaded_us[event.node] = event.wall
         state.formed.pop(event.node, None)
+        if event.node == state.contact.broker:
+            state.beats.begin_anew()
         state.contact.lose(event.node)
         if event.node == state.key:
             state.contact.broker = ""
+            state.beats.begin_anew()
             state.begin_anew()
             state.leaving = None
         elif event.node == state.coordinator:
@@ -281,15 +293,34 @@ class HeardMembersStay(KeyedInvariant[Heard]):
                 state.member, state.reader, state.generation = "", None, -1
             if body.reason == "leave":
                 state.forget()
+            if body.reason in ("leave", "lost"):
+                state.beats.begin_anew()
             return found
+        if body.api == Api.FindCoordinator.name:
+            state.beats.begin_anew()
         if body.connection != COORDINATOR:
             return NOTHING
+        beats = self._beats(state, event, body)
         self._called(state, event, body)
         if body.outcome != "answered" or body.api not in OF_MEMBERS:
-            return NOTHING
-        found = [*self._answered(state, event, body), *self._of_former(state, event, body)]
+            return beats
+        found = [*beats, *self._answered(state, event, body), *self._of_former(state, event, body)]
         self._note(state, event, body)
         return found
+
+    def _beats(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
+        before = state.beats.by
+        waited_us = state.beats.called(event, body)
+        if waited_us < 0 or state.skewed:
+            return NOTHING
+        state.tested += 1
+        if not state.beats.is_late(waited_us):
+            return NOTHING
+        sentence = (
+            f"{state.key} sent a heartbeat {waited_us // 1000:,} ms after its coordinator had answered the call before; "
+            f"its {INTERVAL} is {state.beats.interval_us // 1000:,} ms"
+        )
+        return self.violated(state.key, sentence, before, event)
 
     def _answered(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
         if state.skewed:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ClockSet, ConsOwn, CtlPhase, GrpGen, GrpOut, Rpc
+from actors.trace.events import ClockSet, ConsOwn, CtlFault, CtlPhase, GrpGen, GrpOut, Rpc
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
@@ -42,7 +42,7 @@ def test_a_member_that_was_heard(after_ms: int, violated: int) -> None:
     heard = trace.call("Heartbeat")
     told = trace.call("OffsetCommit", UNKNOWN, after_ms=after_ms)
     result = trace.result("O10")
-    assert (result.violated, result.tested) == (violated, 1)
+    assert (result.violated, result.tested) == (violated, 2)
     if violated:
         (finding,) = result.violations
         assert finding.events == [heard, told]
@@ -180,7 +180,7 @@ def test_a_heartbeat_of_a_former_generation(how: str, errors: tuple[int, ...]) -
         known = trace.gen("CompletingRebalance" if how == "formed" else "Stable", 5, "m2")
     told = trace.call("Heartbeat", *errors, after_ms=50, broker=broker)
     result = trace.result("O10")
-    assert (result.violated, result.tested) == (not errors, 1)
+    assert (result.violated, result.tested) == (not errors, 2)
     if not errors:
         (finding,) = result.violations
         assert finding.events == [known, told]
@@ -263,7 +263,7 @@ def test_a_member_that_is_closed_leaves(leaves: bool, then: str) -> None:
         trace.call("LeaveGroup", outcome="timeout")
     last = comes_back(trace) if then == "join" else trace.emit("driver", CtlPhase("finished"))
     result = trace.result("O10")
-    assert (result.violated, result.tested) == (not leaves, 1)
+    assert (result.violated, result.tested) == (not leaves, 2)
     if not leaves:
         (finding,) = result.violations
         assert finding.events == [closed, last]
@@ -330,3 +330,56 @@ def test_the_end_of_a_run_that_says_nothing_of_a_member(how: str) -> None:
         trace.owns(ONE, "", reason="leave")
     trace.emit("driver", CtlPhase("finished", "did not drain: draining: consumer-1" if how == "given-up" else ""))
     assert trace.wrong == 0
+
+
+@pytest.mark.parametrize(("after_ms", "violated"), [(3495, 0), (3515, 1)])
+def test_heartbeats_come_at_their_interval(after_ms: int, violated: int) -> None:
+    """Shows that each heartbeat, whatever its answer, comes within the interval and half a second after the answer to
+    the one before, or to the JoinGroup."""
+    for api in ("Heartbeat", "JoinGroup"):
+        trace = Heartbeats(**{"session.timeout.ms": 45_000, "max.poll.interval.ms": 90_000})
+        before = trace.call(api)
+        late = trace.call("Heartbeat", UNKNOWN, after_ms=after_ms)
+        found = [each for each in trace.result("O10").violations if "consumer-1 sent a heartbeat" in each.sentence]
+        assert len(found) == violated
+        for finding in found:
+            assert finding.events == [before, late]
+            assert finding.sentence == (
+                "consumer-1 sent a heartbeat 3,515 ms after its coordinator had answered the call before; its "
+                "heartbeat.interval.ms is 3,000 ms"
+            )
+
+
+def test_a_heartbeat_that_is_answered_late() -> None:
+    """Shows that the time of the sending counts, not that of the answer."""
+    trace = Heartbeats(**{"session.timeout.ms": 45_000, "max.poll.interval.ms": 90_000})
+    trace.call("Heartbeat")
+    trace.wall += 9_000_000
+    trace.emit(ONE, Rpc("Heartbeat", 4, "broker-1", "coordinator", 1, "answered", [], took_ms=6_000))
+    assert trace.wrong == 0
+
+
+@pytest.mark.parametrize("between", ["fails", "refused", "leaves", "closes", "looks up", "restarts", "paused", "goes"])
+def test_when_no_heartbeat_is_due(between: str) -> None:
+    """Shows that nothing is due after a call that failed or was refused, a look-up of the coordinator, or its end; and
+    of a process that is paused, or was. A rebalance that the answer tells of changes nothing."""
+    trace = Heartbeats(**{"session.timeout.ms": 45_000, "max.poll.interval.ms": 90_000})
+    trace.call("Heartbeat", *([KafkaError.REBALANCE_IN_PROGRESS] if between == "goes" else []))
+    if between == "fails":
+        trace.call("Heartbeat", outcome="disconnect")
+    elif between == "refused":
+        trace.call("OffsetCommit", KafkaError.NOT_COORDINATOR)
+    elif between == "leaves":
+        trace.call("LeaveGroup")
+    elif between == "closes":
+        trace.owns(ONE, "", reason="lost")
+    elif between == "looks up":
+        trace.emit(ONE, Rpc("FindCoordinator", 4, "broker-2", "bootstrap", 1, "answered", []))
+    elif between == "restarts":
+        trace.up("broker-1")
+    elif between == "paused":
+        trace.emit("driver", CtlFault("f1", "pause", "start", [ONE], {}))
+        trace.call("Heartbeat")
+        trace.emit("driver", CtlFault("f1", "pause", "stop", [ONE], {}))
+    trace.call("Heartbeat", after_ms=20_000)
+    assert trace.wrong == (between == "goes")
