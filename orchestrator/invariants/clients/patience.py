@@ -8,7 +8,6 @@ import msgspec
 
 from actors.client.admin import DELETE_RECORDS
 from actors.client.group_consumer import CLOSE_TIMEOUT_MS
-from actors.config import CONFIG
 from actors.features import FORMER_EPOCH
 from actors.node.errors import KafkaError, error_name, traits
 from actors.node.messages import Api
@@ -147,7 +146,7 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
 
     def initial(self, key: str, profile: Profile) -> Patience:
         def own(name: str) -> int:
-            return int(profile.setting(name, key, CONFIG[name].default))
+            return profile.number(name, key)
 
         return Patience(
             key,

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from actors.config import CONFIG
 from actors.node.spec import split_topic_partition
 from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, Stamped, TraceEvent
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
@@ -165,6 +166,11 @@ class Profile(msgspec.Struct, frozen=True):
     def setting(self, name: str, node: str = "", default: Any = None) -> Any:
         """Value of a Kafka configuration key, of one node or of the cluster."""
         return self._resolve("config", self.config, name, node, default)
+
+    def number(self, name: str, node: str = "") -> int:
+        """Value of a Kafka configuration key that is a number, of one node or of the cluster; Kafka's default where the
+        run does not say."""
+        return int(self.setting(name, node, CONFIG[name].default))
 
     def topic_setting(self, tp: str, name: str, node: str = "", default: Any = None) -> Any:
         """Value of a topic-level Kafka configuration key for a topic partition. Brokers make the topic of transactions

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.messages import Api
 from actors.trace.events import (
     ClockSet,
@@ -106,9 +105,7 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
         return (ClockSet, NodeDown, NodeUp)
 
     def initial(self, key: str, profile: Profile) -> Owned:
-        interval_ms, heartbeat_ms, session_ms = (
-            int(profile.setting(name, key, CONFIG[name].default)) for name in (INTERVAL, HEARTBEAT, SESSION)
-        )
+        interval_ms, heartbeat_ms, session_ms = (profile.number(name, key) for name in (INTERVAL, HEARTBEAT, SESSION))
         return Owned(key, interval_us=1000 * interval_ms, contact=contact(heartbeat_ms, session_ms))
 
     def hear(self, state: Owned, event: Stamped) -> Emissions:

@@ -157,9 +157,9 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         return (GrpGen, GrpLoad, GrpOut, NodeUp, NodeDown, ClockSet, CtlFault, CtlPhase)
 
     def initial(self, key: str, profile: Profile) -> Heard:
-        session_us, poll_us = (1000 * int(profile.setting(name, key, CONFIG[name].default)) for name in LIMITS)
+        session_us, poll_us = (1000 * profile.number(name, key) for name in LIMITS)
         group = next((name for name, each in profile.groups.items() if key in each.get("members", ())), "")
-        interval_ms = int(profile.setting(INTERVAL, key, CONFIG[INTERVAL].default))
+        interval_ms = profile.number(INTERVAL, key)
         leaves = profile.setting(LEAVES, key, CONFIG[LEAVES].default) and not profile.setting(INSTANCE, key, "")
         return Heard(
             key,

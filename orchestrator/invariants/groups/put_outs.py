@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.trace.events import REBALANCE_TIMEOUT, GrpGen, GrpOut, Stamped
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, remember
@@ -174,12 +173,12 @@ def put_outs(key: str, profile: Profile) -> PutOuts:
     # Version 0 of JoinGroup has no time-out of its own for a rebalance.
     without = profile.is_older("JoinGroup", 1, "", *profile.nodes)
     for client in profile.groups.get(key, {}).get("members", []):
-        session_us = 1000 * int(profile.setting(SESSION, client, CONFIG[SESSION].default))
-        rebalance_us = 1000 * int(profile.setting(REBALANCE, client, CONFIG[REBALANCE].default))
+        session_us = 1000 * profile.number(SESSION, client)
+        rebalance_us = 1000 * profile.number(REBALANCE, client)
         sessions[client] = session_us
         rebalances[client] = min(session_us, rebalance_us) if without else rebalance_us
     instances = {node: str(profile.setting(INSTANCE, node, "")) for node in profile.nodes}
-    max_size = min(int(profile.setting(MAX_SIZE, node, CONFIG[MAX_SIZE].default)) for node in ("", *profile.nodes))
+    max_size = min(profile.number(MAX_SIZE, node) for node in ("", *profile.nodes))
     return PutOuts(sessions, rebalances, {node: each for node, each in instances.items() if each}, max_size)
 
 

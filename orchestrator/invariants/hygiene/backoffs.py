@@ -124,7 +124,7 @@ class RetriesPause(KeyedInvariant[Pauses]):
 
     def initial(self, key: str, profile: Profile) -> Pauses:
         def own(name: str) -> int:
-            return int(profile.setting(name, key, CONFIG[name].default))
+            return profile.number(name, key)
 
         unanswered = str(profile.setting("acks", key, CONFIG["acks"].default)) == "0"
         return Pauses(

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated, node_name, partition_name
@@ -482,7 +481,7 @@ class OperationsReturn(WindowInvariant[Operations]):
 
     def initial(self, key: str, profile: Profile) -> Operations:
         def own_us(name: str) -> int:
-            return 1000 * int(profile.setting(name, key, CONFIG[name].default)) + SLACK_US
+            return 1000 * profile.number(name, key) + SLACK_US
 
         return Operations(
             key,

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import Api
 from actors.node.spec import REMOTE_STORE, node_name
@@ -281,7 +280,7 @@ class CallsEnd(KeyedInvariant[Calls]):
     def _commit_us(self, state: Calls, coordinator: str, since_us: int) -> int:
         """How long a coordinator may take to answer a request that is first in its connection since then. It answers
         in the order in which it writes: when it has acknowledged what it was asked for later, at the latest."""
-        timeout_ms = int(state.profile.setting(COMMIT_TIMEOUT, coordinator, CONFIG[COMMIT_TIMEOUT].default))
+        timeout_ms = state.profile.number(COMMIT_TIMEOUT, coordinator)
         allowed_us = 1000 * timeout_ms + SECOND_US
         later = [told for asked, told in state.commits.get(coordinator, ()) if asked >= since_us + ON_ITS_WAY_US]
         if later:

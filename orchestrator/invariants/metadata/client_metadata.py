@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from actors.config import CONFIG
 from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.spec import node_name, partition_name, split_topic_partition
@@ -380,9 +379,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         return (CtlWindow, CtlPhase, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Refreshing:
-        first_ms, longest_ms, age_ms = (
-            int(profile.setting(name, key, CONFIG[name].default)) for name in (*BACKOFF, MAX_AGE)
-        )
+        first_ms, longest_ms, age_ms = (profile.number(name, key) for name in (*BACKOFF, MAX_AGE))
         return Refreshing(
             key, beta_us=beta(profile, self.id), backoff_ms=(first_ms, longest_ms), max_age_us=1000 * age_ms
         )

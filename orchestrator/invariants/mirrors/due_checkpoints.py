@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, NodeDown, NodeUp, Stamped
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
@@ -62,7 +61,7 @@ class DueCheckpoints(msgspec.Struct):
     @staticmethod
     def of(tp: str, profile: Profile) -> DueCheckpoints:
         """Those of a topic partition."""
-        default_ms = int(profile.setting(INTERVAL, "", CONFIG[INTERVAL].default))
+        default_ms = profile.number(INTERVAL)
         own_ms = {node: int(profile.setting(INTERVAL, node, default_ms)) for node in profile.nodes}
         return DueCheckpoints(tp, {node: 2000 * ms + SYNC_US for node, ms in {"": default_ms, **own_ms}.items()})
 

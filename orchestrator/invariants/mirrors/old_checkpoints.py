@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.trace.events import NodeDown, Stamped
 from orchestrator.invariants.folds.fold import Profile
 
@@ -29,7 +28,7 @@ class OldCheckpoints(msgspec.Struct):
     @staticmethod
     def of(tp: str, profile: Profile) -> OldCheckpoints:
         """Those of a topic partition. A broker writes its checkpoint within two intervals, whatever its clock does."""
-        interval_ms = int(profile.setting(INTERVAL, default=CONFIG[INTERVAL].default))
+        interval_ms = profile.number(INTERVAL)
         return OldCheckpoints(tp, 2000 * interval_ms)
 
     def moved(self, event: Stamped, high_watermark: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.spec import split_topic_partition
 from actors.trace.events import ConfigChange, LogAppend, LogLocalStart, LogStart
 from orchestrator.invariants.folds.fold import Profile
@@ -165,7 +164,7 @@ def limits_of(profile: Profile, key: str, node: str) -> Limits:
     own = profile.topics.get(topic, {}).get("config", {})
 
     def limit(name: str, of_broker: str) -> int:
-        return int(own[name]) if name in own else int(profile.setting(of_broker, node, CONFIG[of_broker].default))
+        return int(own[name]) if name in own else profile.number(of_broker, node)
 
     def local(name: str, of_broker: str, whole: int) -> int:
         found = limit(name, of_broker)

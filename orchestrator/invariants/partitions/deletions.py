@@ -8,7 +8,6 @@ import msgspec
 
 from actors.broker.coordinator_common.partitions import INTERNAL_TOPICS
 from actors.client.admin import DELETE_RECORDS
-from actors.config import CONFIG
 from actors.features import KAFKA_7408
 from actors.node.errors import KafkaError
 from actors.node.spec import node_name, partition_name, split_topic_partition
@@ -254,7 +253,7 @@ class RecordsAreDeletedAsAsked(KeyedInvariant[Deletions]):
 
     def initial(self, key: str, profile: Profile) -> Deletions:
         def own_us(name: str) -> dict[str, int]:
-            default_ms = int(profile.setting(name, "", CONFIG[name].default))
+            default_ms = profile.number(name)
             own = {node: int(profile.setting(name, node, default_ms)) for node in profile.nodes}
             return {node: 1000 * ms for node, ms in {"": default_ms, **own}.items()}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.spec import node_id
 from actors.trace.events import ConfigChange, MetaImage, NodeUp, QRole, Stamped, TraceEvent
 from actors.trace.metadata_history import Elections, History
@@ -70,4 +69,4 @@ class BrokerSettings(msgspec.Struct):
 def broker_settings(profile: Profile, node: str, *keys: str) -> BrokerSettings:
     """Those of a node as it starts."""
     own = f"broker/{node_id(node)}" if node.startswith("broker-") else ""
-    return BrokerSettings({key: int(profile.setting(key, node, CONFIG[key].default)) for key in keys}, own)
+    return BrokerSettings({key: profile.number(key, node) for key in keys}, own)

@@ -6,7 +6,6 @@ from bisect import insort
 from collections import Counter
 from typing import Any
 
-from actors.config import CONFIG
 from actors.node.errors import KafkaError, error_name
 from actors.node.spec import node_id
 from actors.trace.events import (
@@ -174,7 +173,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
         return (CtlFault, ConfigChange)
 
     def initial(self, key: str, profile: Profile) -> Deadlines:
-        static_ms = int(profile.setting(TIMEOUT, key, CONFIG[TIMEOUT].default))
+        static_ms = profile.number(TIMEOUT, key)
         return Deadlines(key, static_ms=static_ms, kip_1075=profile.feature(FEATURE, key), profile=profile)
 
     def hear(self, state: Deadlines, event: Stamped) -> Emissions:

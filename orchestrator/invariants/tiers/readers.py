@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from actors.config import CONFIG
 from actors.node.errors import KafkaError, error_name
 from actors.trace.events import (
     MetaImage,
@@ -251,7 +250,7 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
         return HEARD_OF_OTHERS
 
     def initial(self, key: str, profile: Profile) -> Pools:
-        limits = {pool: int(profile.setting(limit, key, CONFIG[limit].default)) for pool, limit in QUEUES.items()}
+        limits = {pool: profile.number(limit, key) for pool, limit in QUEUES.items()}
         return Pools(key, max_pending=limits, settings=broker_settings(profile, key, *THREADS.values()))
 
     def hear(self, state: Pools, event: Stamped) -> Emissions:
@@ -385,7 +384,7 @@ class ReadsHoldNoHandlers(TimedInvariant[Handlers]):
     types = (RequestHandled,)
 
     def initial(self, key: str, profile: Profile) -> Handlers:
-        service_us = int(profile.setting(SERVICE, key, CONFIG[SERVICE].default))
+        service_us = profile.number(SERVICE, key)
         return Handlers(key, bound_us=service_us + HANDLER_SLACK_US)
 
     def step(self, state: Handlers, event: Stamped) -> Emissions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.transaction_coordinator.transaction_state import AT_REST, PREVIOUS
-from actors.config import CONFIG
 from actors.features import TRANSACTION_VERSION
 from actors.trace.events import (
     ClockSet,
@@ -370,7 +369,7 @@ def _too_young(state: Ids, known: Step, event: Stamped) -> str:
     """What is wrong with the end of an id that nobody has used since a step; "" if nothing is. A tombstone is committed
     some time after it is written, so that the id seems older than it was."""
     profile = state.losses.profile
-    expires_ms = int(profile.setting(EXPIRATION, event.node, CONFIG[EXPIRATION].default))
+    expires_ms = profile.number(EXPIRATION, event.node)
     rested_us = event.wall - 1000 * known.update_ms
     if known.update_ms < 0 or state.clocks_set or rested_us >= 1000 * expires_ms - EARLY_US - profile.epsilon_us:
         return ""

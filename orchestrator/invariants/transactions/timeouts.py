@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from actors.config import CONFIG
 from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.transactions.exactly_once import TRANSACTIONAL_ID
 
@@ -24,7 +23,7 @@ def timeouts_of(profile: Profile) -> Timeouts:
 
 def timeout_of(profile: Profile, client: str) -> int:
     """Of a client."""
-    return int(profile.setting(TIMEOUT, client, CONFIG[TIMEOUT].default))
+    return profile.number(TIMEOUT, client)
 
 
 def longest_ms(timeouts: Timeouts, transactional_id: str, told_ms: int) -> int:
