@@ -486,7 +486,7 @@ PROOFS: dict[str, Proof] = {
         "told-late", r"broker-1 proposed .* had been refused with INVALID_UPDATE_VERSION", (8,)
     ),
     "isr-without-epochs": Proof(
-        "told-before", r"changed the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
+        "told-before", r"the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
     ),
     "older-states-taken": Proof("told-before", r"broker-1 proposed .* but knew partition epoch \d of it already"),
     "described-by-log-end": Proof("described", r"in epoch 1 with the high watermark \d+; it had \d+"),
@@ -637,7 +637,7 @@ PROOFS: dict[str, Proof] = {
         "static-members", r"of consumer-\d with UNKNOWN_MEMBER_ID \d+ ms after it had read the member \S+ from its log"
     ),
     "heartbeats-once-a-session": Proof(
-        "group-quiet", r"consumer-\d sent a heartbeat \d,\d+ ms after its coordinator had answered the call before; its hea"
+        "group-quiet", r"consumer-\d sent a heartbeat \d,\d+ ms after its coordinator had answered the call before"
     ),
     "closes-without-leaving": Proof(
         "group-stalls",

@@ -68,8 +68,8 @@ class Heard(State):
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
     it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. leaves: it
-    leaves when it is closed; contact: whether it knows its coordinator; beats: when its next heartbeat is due. leaving: it
-    has yet to ask to leave. draining: the run ends. skewed: a clock was set."""
+    leaves when it is closed; contact: whether it knows its coordinator; beats: when its next heartbeat is due. leaving:
+    it has yet to ask to leave. draining: the run ends. skewed: a clock was set."""
 
     epsilon_us: int = 0
     group: str = ""
@@ -116,8 +116,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     generation 4. If broker-1 answers that without an error, consumer-1 reads on what others have by now.
 
     Who does not send heartbeats any more has to say so. Example: the application of consumer-2 closes its consumer, and
-    makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s. And who sends them too
-    rarely is removed, rightly, again and again: consumer-3 sends one each 45 s instead of each 3 s.
+    makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s. And who sends them
+    too rarely is removed, rightly, again and again: consumer-3 sends one each 45 s instead of each 3 s.
     """
 
     id = "O10"
@@ -317,8 +317,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         if not state.beats.is_late(waited_us):
             return NOTHING
         sentence = (
-            f"{state.key} sent a heartbeat {waited_us // 1000:,} ms after its coordinator had answered the call before; "
-            f"its {INTERVAL} is {state.beats.interval_us // 1000:,} ms"
+            f"{state.key} sent a heartbeat {waited_us // 1000:,} ms after its coordinator had answered the call before, "
+            f"and its {INTERVAL} is {state.beats.interval_us // 1000:,} ms"
         )
         return self.violated(state.key, sentence, before, event)
 

@@ -45,11 +45,11 @@ class Office(msgspec.Struct):
     began: int
     by: Witness
     ended: int = -1
-    voters: Course[list[str]] = msgspec.field(default_factory=lambda: Course[list[str]]())
-    watermarks: Course[int] = msgspec.field(default_factory=lambda: Course[int]())
+    voters: Course[list[str]] = msgspec.field(default_factory=Course[list[str]])
+    watermarks: Course[int] = msgspec.field(default_factory=Course[int])
     ends: dict[str, Course[int]] = {}
     renewed: int = -1
-    """When other voters came into force: where an observer had fetched to that is a voter now, the trace does not tell."""
+    """When other voters came into force: the trace does not tell where an observer had fetched to that is a voter now."""
 
 
 class Descriptions(State):

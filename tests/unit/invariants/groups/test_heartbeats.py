@@ -345,7 +345,7 @@ def test_heartbeats_come_at_their_interval(after_ms: int, violated: int) -> None
         for finding in found:
             assert finding.events == [before, late]
             assert finding.sentence == (
-                "consumer-1 sent a heartbeat 3,515 ms after its coordinator had answered the call before; its "
+                "consumer-1 sent a heartbeat 3,515 ms after its coordinator had answered the call before, and its "
                 "heartbeat.interval.ms is 3,000 ms"
             )
 

@@ -258,8 +258,8 @@ def test_a_leader_that_goes_back() -> None:
     (finding,) = told.result("P8").violations
     assert finding.events == [knows, asks]
     assert finding.sentence == (
-        "broker-1 proposed the ISR [1, 2, 3] of orders-0 for partition epoch 0, leader epoch 0, but knew partition epoch "
-        "1 of it already"
+        "broker-1 proposed the ISR [1, 2, 3] of orders-0 for partition epoch 0, leader epoch 0, but knew partition "
+        "epoch 1 of it already"
     )
     proposed = active()
     proposed.propose(1, (1, 2), proposal=1, partition_epoch=4)
