@@ -317,8 +317,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         if not state.beats.is_late(waited_us):
             return NOTHING
         sentence = (
-            f"{state.key} sent a heartbeat {waited_us // 1000:,} ms after its coordinator had answered the call before, "
-            f"and its {INTERVAL} is {state.beats.interval_us // 1000:,} ms"
+            f"{state.key} sent a heartbeat {waited_us // 1000:,} ms after its coordinator had answered the call before,"
+            f" and its {INTERVAL} is {state.beats.interval_us // 1000:,} ms"
         )
         return self.violated(state.key, sentence, before, event)
 

@@ -49,7 +49,7 @@ class Office(msgspec.Struct):
     watermarks: Course[int] = msgspec.field(default_factory=Course[int])
     ends: dict[str, Course[int]] = {}
     renewed: int = -1
-    """When other voters came into force: the trace does not tell where an observer had fetched to that is a voter now."""
+    """When other voters came into force: where an observer that is one now had fetched to, the trace does not tell."""
 
 
 class Descriptions(State):
