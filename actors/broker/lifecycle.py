@@ -216,7 +216,7 @@ class BrokerLifecycle(msgspec.Struct):
     def _heard(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
         delay_ms = turn.settings.heartbeat_interval_ms
         if self.state == "starting":
-            if response.is_caught_up:
+            if response.is_caught_up or "takes-up-before-it-knows" in turn.step.defects:
                 self.state = "recovery"
             delay_ms = STARTING_HEARTBEAT_MS
         elif self.state == "recovery":

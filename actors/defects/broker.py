@@ -435,6 +435,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "takes-up-before-it-knows",
+        "actors.broker",
+        "P30",
+        "A broker takes up its replicas as soon as it is registered, by the metadata of its former life.",
+        "KIP-631",
+        nemesis="replication",
+    ),
+    Defect(
         "stray-log-taken-up",
         "actors.broker",
         "P14",

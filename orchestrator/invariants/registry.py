@@ -98,6 +98,7 @@ from orchestrator.invariants.partitions.partition import (
     OneLeaderPerLeaderEpoch,
 )
 from orchestrator.invariants.partitions.produce_answers import ProducesAreAnsweredAtOnce
+from orchestrator.invariants.partitions.registrations import RegistrationComesFirst
 from orchestrator.invariants.partitions.replica_logs import (
     LogMatching,
     LogsAreDenseAndOrdered,
@@ -246,6 +247,7 @@ def _controllers() -> list[ControllerInvariant[Any]]:
         ElectionsComeFromTheRightPool(),
         EligibleReplicasAreThoseWhoLeft(),
         SessionsAreHonoured(),
+        RegistrationComesFirst(),
     ]
 
 

@@ -491,6 +491,10 @@ PROOFS: dict[str, Proof] = {
     "older-states-taken": Proof("told-before", r"broker-1 proposed .* but knew partition epoch \d of it already"),
     "described-by-log-end": Proof("described", r"in epoch 1 with the high watermark \d+; it had \d+"),
     "described-as-caught-up": Proof("described", r"in epoch 1, and that \S+ has its log up to \d+; it had fetched up"),
+    "takes-up-before-it-knows": Proof(
+        "two-lives",
+        r"broker-3/2 took up orders-0 as it is in the metadata log before offset \d+, but its registration is at",
+    ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
     "refused-look-up-at-once": Proof(
