@@ -16,8 +16,8 @@ BROKER = "broker"
 
 class Life(msgspec.Struct):
     """An incarnation of a broker. offset: of its registration, the least that a controller told of, -1 none yet; by:
-    that event. image: up to where it has applied the metadata log, exclusive. assumed: it has taken up a replica. unsure:
-    a controller ended abruptly before it told of a registration, which may lie before those that were told."""
+    that event. image: up to where it has applied the metadata log, exclusive. assumed: it has taken up a replica.
+    unsure: a controller ended abruptly before it told of a registration, which may lie before those that were told."""
 
     name: str
     offset: int = -1
