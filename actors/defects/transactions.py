@@ -150,6 +150,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "timed-out-at-twice",
+        _COORDINATOR,
+        "T11",
+        "A coordinator aborts a transaction when twice its timeout is over.",
+        nemesis="transactions",
+    ),
+    Defect(
         "timeout-unheeded",
         _COORDINATOR,
         "T11",

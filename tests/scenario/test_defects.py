@@ -759,6 +759,7 @@ PROOFS: dict[str, Proof] = {
     "timed-out-at-half": Proof(
         "transactions", r"aborts the transaction of .* as its timeout of [\d,]+ ms is over, but it began at [\d,]+ ms"
     ),
+    "timed-out-at-twice": Proof("stays-open", r"with a timeout of 3,000 ms, at [\d,]+ ms: [\d,]+ ms too late"),
     "timeout-unheeded": Proof("transactions", r"with a timeout of 900,000 ms, but its producer asks for [\d,]+ ms"),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
     "transaction-before-hw": Proof(

@@ -35,13 +35,14 @@ def abort_timed_out_transactions(turn: Turn) -> None:
     if turn.transactions.shards:
         turn.step.set_timer(ABORT, turn.settings.transactions.abort_timed_out_interval_ms)
     early = 2 if "timed-out-at-half" in turn.step.defects else 1
+    longer = 2 if "timed-out-at-twice" in turn.step.defects else 1
     late = [
         (shard, metadata)
         for shard in shards
         for metadata in shard.transactions.values()
         if metadata.state == ONGOING
         and metadata.pending is None
-        and metadata.start_ms + metadata.txn_timeout_ms // early < turn.step.wall_ms
+        and metadata.start_ms + longer * metadata.txn_timeout_ms // early < turn.step.wall_ms
     ]
     for shard, metadata in late:
         if metadata.pending is None and "transactions-never-time-out" not in turn.step.defects:

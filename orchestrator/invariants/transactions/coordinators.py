@@ -26,6 +26,7 @@ from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, LOST, UNCLEAN
 from orchestrator.invariants.mirrors.partition_losses import LOSS_BUDGET, PartitionLosses
 from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP
+from orchestrator.invariants.transactions.late_aborts import HINDRANCES, LateAborts
 from orchestrator.invariants.transactions.timeouts import Timeouts, timeouts_of
 
 EXPIRATION = "transactional.id.expiration.ms"
@@ -64,7 +65,7 @@ class Ids(State):
     is known to be committed; their records stay in the log. ``timeouts``: of the producers. ``resigned``: broker -> the
     coordinator epoch that it gave up last, and has not taken up again. ``losses``: of the transaction log, which has
     the transaction.version of producers (``keeps_version``) in a cluster of version 1 or 2. ``clocks_set``: the clock
-    of some broker was."""
+    of some broker was. ``aborts``: what tells when a timed-out transaction is to be aborted."""
 
     steps: dict[str, Step] = {}
     doubtful: set[str] = set()
@@ -74,6 +75,7 @@ class Ids(State):
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     keeps_version: bool = False
     clocks_set: bool = False
+    aborts: LateAborts = msgspec.field(default_factory=LateAborts)
 
     def found_what_was_taken_back(self, transactional_id: str, known: Step) -> bool:
         """Whether a step is known from the log alone, where a coordinator that took it back had left its record."""
@@ -112,7 +114,8 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     has read the log up to 18, continues with PrepareAbort. Or app-1, which had producer epoch 4, receives epoch 3. Or
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
     app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
-    timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s. Or a former process
+    timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s, or after 12 s. Or a
+    former process
     of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
     transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
     transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker. Or
@@ -145,6 +148,10 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
         "partitions that a second load lacks: what the first one has read was perhaps not committed",
         "when an id expires in a run in which the clock of a broker is set",
         "by how much an epoch rises from a coordinator to the next one, which may have read several steps",
+        (
+            "aborts that are late where a clock was set, the coordinator's process or disk was hindered, or a replica "
+            "of its log was out of the ISR while the transaction was open"
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Ids:
@@ -154,10 +161,12 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (ClockSet,)
+        return HINDRANCES
 
     def hear(self, state: Ids, event: Stamped) -> Emissions:
-        state.clocks_set = state.clocks_set or event.node.startswith("broker-")
+        state.aborts.hinders(event, event.body)
+        if type(event.body) is ClockSet:
+            state.clocks_set = state.clocks_set or event.node.startswith("broker-")
         return NOTHING
 
     def step(self, state: Ids, event: Stamped) -> Emissions:
@@ -168,18 +177,22 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             timeout = self._timeout(state, event, body.transactional_id, body.timeout_ms)
             asked = self._initialized if body.to_state == "Empty" else self._asked
             alone = [*timeout, *asked(state, event, body), *self._timed(state, event, body)]
+            state.aborts.used_us[body.transactional_id] = event.wall
             return [*alone, *self._moved(state, event, body)]
         if type(body) is NodeDown:
             state.losses.take(event)
             return NOTHING
         if type(body) is PartChange:
             state.losses.take(event)
+            if body.tp == state.key:
+                state.aborts.changed(event, body)
             if body.cause == "unclean":
                 state.doubtful = set(state.steps)
             return NOTHING
         if type(body) is TxnTakenBack:
             if body.tp == state.key:
                 state.taken_back.setdefault(body.transactional_id, []).append(body)
+                state.aborts.used_us[body.transactional_id] = event.wall
             return NOTHING
         if type(body) is TxnMarkers:
             return self._sent(state, event, body) if body.tp == state.key and body.outcome == "sent" else NOTHING
@@ -191,6 +204,7 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
             return NOTHING
         if body.coordinator_epoch <= state.resigned.get(event.node, -1):
             del state.resigned[event.node]
+        state.aborts.loaded_us[event.node] = event.wall
         log = (body.end, body.coordinator_epoch)
         return [
             wrong
@@ -255,6 +269,13 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
                 state.key,
                 f"{event.node} aborts the transaction of {body.transactional_id} at {body.update_ms:,} ms, as its "
                 f"timeout of {body.timeout_ms:,} ms is over, but it began at {body.start_ms:,} ms",
+                event,
+            )
+        if body.timed_out and (late_us := state.aborts.late_us(event, body, state.losses.profile)) > 0:
+            return self.violated(
+                state.key,
+                f"{event.node} aborts the transaction of {body.transactional_id}, which began at {body.start_ms:,} ms "
+                f"with a timeout of {body.timeout_ms:,} ms, at {body.update_ms:,} ms: {late_us // 1000:,} ms too late",
                 event,
             )
         return NOTHING

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.spec import node_name
-from actors.trace.events import ClockSet, CtlPhase, NodeDown, PartAssume, TxnLoad
+from actors.trace.events import ClockSet, CtlFault, CtlPhase, NodeDown, PartAssume, TxnLoad
 from actors.trace.transaction_events import TransactionStateName, TxnLoaded
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
@@ -122,6 +122,64 @@ def test_a_timeout_that_is_not_over(update_ms: int, timed_out: bool, violated: i
             f"broker-1 aborts the transaction of app-1 at {update_ms:,} ms, as its timeout of 1,000 ms is over, but it "
             "began at 20 ms"
         )
+
+
+OFTEN = {"config": {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 500}}
+"""A transaction is then aborted within two seconds after its timeout of one."""
+
+
+@pytest.mark.parametrize(("update_ms", "timed_out", "violated"), [(3020, True, 0), (3021, True, 1), (9000, False, 0)])
+def test_a_timeout_that_is_long_over(update_ms: int, timed_out: bool, violated: int) -> None:
+    """Shows that a coordinator aborts a transaction soon after its timeout. A producer may abort it at any time."""
+    trace = TransactionTrace(**OFTEN)
+    trace.begins(start_ms=20, update_ms=20)
+    trace.decides(False, start_ms=20, update_ms=update_ms, timed_out=timed_out)
+    result = trace.result("T11")
+    assert result.violated == violated
+    for finding in result.violations:
+        assert finding.sentence == (
+            "broker-1 aborts the transaction of app-1, which began at 20 ms with a timeout of 1,000 ms, at 3,021 ms: "
+            "1 ms too late"
+        )
+
+
+@pytest.mark.parametrize(
+    "why", ["loads", "takes back", "adds", "paused", "clock", "thin", "was thin", "is led", "others"]
+)
+def test_a_coordinator_that_aborts_late(why: str) -> None:
+    """Shows what puts an abort off: a load of the log, a change of the id that is under way, a pause of the process, a
+    clock, and a replica of the log that is not in its ISR."""
+    trace = TransactionTrace(**OFTEN)
+    if why == "was thin":
+        trace.change(1, 0, (1, 2), tp=STATE)
+    elif why == "is led":
+        trace.change(1, 0, tp=STATE)
+    trace.wall = 19_000
+    trace.begins(start_ms=20, update_ms=20)
+    trace.wall = 2_500_000
+    by: dict[str, Any] = {}
+    if why == "loads":
+        trace.loads("Ongoing", 3, 2, start_ms=20)
+        by = {"node": "broker-2", "coordinator_epoch": 1}
+    elif why == "takes back":
+        trace.takes_back("PrepareCommit")
+    elif why == "adds":
+        trace.state("Ongoing", "Ongoing", 3, start_ms=20, update_ms=2500)
+    elif why == "paused":
+        for phase in ("start", "stop"):
+            trace.emit("driver", CtlFault("f1", "pause", phase, ["broker-1"], {}))  # type: ignore[arg-type]  # phases
+    elif why == "clock":
+        trace.emit("broker-3", ClockSet("c", "start", 1, 0))
+    elif why == "thin":
+        trace.change(1, 0, (1, 2), tp=STATE)
+        trace.change(1, 0, tp=STATE, partition_epoch=1)
+    elif why == "others":
+        trace.change(1, 0, (1, 2))
+        trace.emit("driver", CtlFault("f1", "pause", "start", ["broker-2"], {}))
+    trace.decides(False, start_ms=20, update_ms=4400, timed_out=True, **by)
+    found = [each.sentence for each in trace.result("T11").violations]
+    assert len(found) == (why in ("others", "is led"))
+    assert all("too late" in each for each in found)
 
 
 def test_a_trace_that_does_not_tell_the_time_of_a_step() -> None:
