@@ -115,11 +115,10 @@ class StatesFollowTheRule(KeyedInvariant[Ids]):
     the transaction of app-1 begins anew with each partition, and its timeout is never over. Or a former process of
     app-1, which has epoch 4, adds a partition to the transaction that app-1 has open in epoch 5. Or app-1 asks for a
     timeout of 6 s, and its coordinator gives its transactions 15 minutes, or aborts one after 3 s, or after 12 s. Or a
-    former process
-    of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process. Or the
-    transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the next
-    transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker. Or
-    the coordinator raises the epoch of app-1 each time that it fails to abort a timed-out transaction. Or it removes
+    former process of app-1 asks for its next epoch, and its coordinator gives it one, which fences the present process.
+    Or the transaction of app-1 is complete, and its coordinator sends the marker to orders-0 once more, which ends the
+    next transaction there. Or broker-2 finds the PrepareCommit of broker-1 without orders-1, which then gets no marker.
+    Or the coordinator raises the epoch of app-1 each time that it fails to abort a timed-out transaction. Or it removes
     app-1 a second after its last transaction, and the next process of app-1 gets another producer id, which fences
     nobody.
     """
