@@ -215,6 +215,8 @@ class BrokerLifecycle(msgspec.Struct):
 
     def _heard(self, turn: Turn, response: BrokerHeartbeatResponse) -> None:
         delay_ms = turn.settings.heartbeat_interval_ms
+        if "broker-beats-rarely" in turn.step.defects:
+            delay_ms = 2 * turn.settings.session_timeout_ms
         if self.state == "starting":
             if response.is_caught_up or "takes-up-before-it-knows" in turn.step.defects:
                 self.state = "recovery"

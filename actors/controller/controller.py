@@ -455,7 +455,8 @@ class Controller(msgspec.Struct):
         """What the active controller does by the clock; ``act`` tells whether the next pass follows soon."""
         if self.active and turn.raft.is_leader:
             soon = act(self, turn)
-            turn.step.set_timer(timer, NEXT_PASS_MS if soon else self._periods()[timer])
+            if timer != STALE_BROKERS or "stale-looked-for-once" not in turn.step.defects:
+                turn.step.set_timer(timer, NEXT_PASS_MS if soon else self._periods()[timer])
 
     def fence_stale_broker(self, turn: ControllerTurn) -> bool:
         """Fence one broker whose session is over; True if a session was."""

@@ -37,6 +37,12 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "A broker that is stopped does not wait until the controller has moved its leaderships.",
         nemesis="isr",
     ),
+    Defect(
+        "broker-beats-rarely",
+        "actors.broker",
+        "P27",
+        "A broker sends its next heartbeat after two session timeouts, not after broker.heartbeat.interval.ms.",
+    ),
     Defect("isr-below-hw", "actors.broker", "P5", "A follower rejoins the ISR below the high watermark."),
     Defect("hw-of-the-caught-up", "actors.broker", "P6", "The high watermark waits for caught-up replicas alone."),
     Defect("hw-ignores-isr", "actors.broker", "P10", "The leader's high watermark is its own log end."),

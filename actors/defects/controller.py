@@ -73,6 +73,12 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "Another incarnation is registered while the former one still sends heartbeats.",
     ),
     Defect(
+        "stale-looked-for-once",
+        "actors.controller",
+        "P27",
+        "A controller looks once for brokers whose session is over, and then never again.",
+    ),
+    Defect(
         "shutdown-unregistered",
         "actors.controller",
         "P9",

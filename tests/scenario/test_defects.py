@@ -160,6 +160,12 @@ PROOFS: dict[str, Proof] = {
     "shutdown-unasked": Proof(
         "two-lives", r"broker-3/0, which knew that it was unfenced, stopped in good order before any controller"
     ),
+    "stale-looked-for-once": Proof(
+        "silent-broker", r"controller-1 has not fenced broker-2/0 \d+ ms after the last sign of it; the session timeout"
+    ),
+    "broker-beats-rarely": Proof(
+        "silent-broker", r"fenced broker-\d/\d, which sent no heartbeat in the \d+ ms after one was answered, though"
+    ),
     "elr-cleared-by-any-key": Proof(
         "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
     ),

@@ -6,15 +6,27 @@ import msgspec
 
 from actors.broker.lifecycle import SHUTDOWN_TIMEOUT_MS
 from actors.node.spec import node_name
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, NodeDown, QRole, Rpc, Stamped
+from actors.trace.events import (
+    BrokerReg,
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
+    NodeDown,
+    NodeUp,
+    QRole,
+    Rpc,
+    Stamped,
+    Tick,
+)
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodeBounce, NodeShutdown
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.metadata_view import MetadataView
 from orchestrator.invariants.partitions.controller import ControllerInvariant
+from orchestrator.invariants.partitions.gone_brokers import LOOKS, GoneBrokers
+from orchestrator.invariants.partitions.heartbeats import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, Heartbeats
 
-SESSION_TIMEOUT = "broker.session.timeout.ms"
 SLACK_US = 100_000
 """By so much an event may be told later than it was."""
 SHUTDOWNS = kinds_of(NodeShutdown, NodeBounce)
@@ -74,7 +86,8 @@ class Sessions(State):
     when it leads. heard: "controller/broker" -> Heard. unanswered: broker -> its early heartbeats. unfenced: broker ->
     its last incarnation that was. wrong: nodes whose clocks were set. shutdowns: fault -> what an operator stops by it.
     places: broker -> what was written of its last incarnation. asks: whether brokers ask before they stop, as far as is
-    known of what they are started with."""
+    known of what they are started with. timed: so are the session timeout and the interval of heartbeats. gone: brokers
+    that have ended. beats: what is known of heartbeats."""
 
     profile: Profile = Profile()
     timeouts_us: dict[str, int] = {}
@@ -86,6 +99,9 @@ class Sessions(State):
     shutdowns: dict[str, Shutdown] = {}
     places: dict[str, Place] = {}
     asks: bool = True
+    timed: bool = True
+    gone: GoneBrokers = msgspec.field(default_factory=GoneBrokers)
+    beats: Heartbeats = msgspec.field(default_factory=Heartbeats)
 
     def stops(self, node: str) -> bool:
         """Whether an operator may have asked this process of a node to stop."""
@@ -95,7 +111,9 @@ class Sessions(State):
         """A fault begins, or ends: nodes that it stops may still be on their way out."""
         if body.kind in SHUTDOWNS and body.phase == "start":
             self.shutdowns[body.fault] = Shutdown(set(body.targets), event.wall)
-            self.asks = self.asks and CONTROLLED_SHUTDOWN not in body.parameters.get("config", {})
+            config = body.parameters.get("config", {})
+            self.asks = self.asks and CONTROLLED_SHUTDOWN not in config
+            self.timed = self.timed and config.keys().isdisjoint((SESSION_TIMEOUT, HEARTBEAT_INTERVAL))
         elif body.fault in self.shutdowns:
             ended = self.shutdowns[body.fault]
             ended.lasts = False
@@ -119,18 +137,27 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
 
     Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
     without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
-    counts as alive. Or broker-1 stops without asking, and its partitions have no leader for a session timeout.
+    counts as alive. Or broker-1 stops without asking, and its partitions have no leader for a session timeout. Or it is
+    killed, and the controller holds its place for a minute. Or it is healthy, but sends a heartbeat once a minute.
     """
 
     id = "P27"
-    title = "A broker heard from within the session timeout is not fenced, and no other broker gets its id"
+    title = (
+        "A broker heard from within the session timeout is not fenced, and no other broker gets its id; who is gone is "
+        "fenced soon, and who is healthy is heard from"
+    )
     source = "KIP-631; Kafka's BrokerHeartbeatManager, ClusterControlManager.registerBroker"
     tested_when = (
-        "a controller fences a broker that was unfenced, or registers another incarnation of one; or a broker that "
-        "knows that it was unfenced is stopped in good order"
+        "a controller fences a broker that was unfenced, or registers another incarnation of one, or holds the place "
+        "of one that is gone for too long; or a broker that knows that it was unfenced is stopped in good order"
     )
     unseen = (
-        "Brokers that are fenced too late: L3 waits for another leader.",
+        "Brokers that are fenced too late, but run, paused or cut off: which heartbeats arrived is not in the trace.",
+        "The places of brokers of which a controller wrote that ended abruptly, maybe without telling of all.",
+        (
+            "Heartbeats that are sent too late after one that failed; and all, if half of the session timeout is "
+            "shorter than their interval and half a second."
+        ),
         "The fencing of brokers that an operator shuts down, until they register again: they request it.",
         "What a controlled shutdown waits for before the broker is fenced.",
         "Controllers and brokers whose clocks were set.",
@@ -139,7 +166,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         "late-heartbeat": "A broker asks to be fenced until it has caught up with the metadata. Such a heartbeat that "
         "got no answer comes after the broker was unfenced, and the controller fences it again."
     }
-    types = (BrokerReg, Rpc, QRole, NodeDown, ClockSet, CtlFault)
+    types = (BrokerReg, Rpc, QRole, NodeUp, NodeDown, ClockSet, CtlFault, DiskRuleChange, Tick)
     before_types = (BrokerReg,)
     cases = {Rpc: ("BrokerHeartbeat",)}
 
@@ -169,7 +196,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             at_us, by = heard.at_us, heard.by
         timeout_us = state.timeouts_us.get(event.node, state.timeouts_us[""])
         if event.wall >= at_us + timeout_us - SLACK_US:
-            return NOTHING
+            return NOTHING if replaced else self._silent(state, event, known.incarnation)
         did = (
             f"registered {body.incarnation} in place of {known.incarnation}"
             if replaced
@@ -188,6 +215,10 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
 
     def step(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        if type(body) is Tick:
+            return self._late(state, event, mirror)
+        state.gone.take(event, mirror)
+        state.beats.take(event)
         if type(body) is Rpc:
             incarnation = f"{event.node}/{event.incarnation}"
             if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
@@ -216,6 +247,38 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         elif type(body) is CtlFault:
             state.told(event, body)
         return NOTHING
+
+    def _late(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
+        """A controller that goes on has fenced who is gone."""
+        if not state.timed or event.node in state.wrong:
+            return NOTHING
+        session_us = state.timeouts_us.get(event.node, state.timeouts_us[""])
+        found: list[Emissions] = []
+        for late in state.gone.late(event, mirror, session_us):
+            state.tested += 1
+            sentence = (
+                f"{event.node} has not fenced {late.gone.incarnation} {late.silent_us // 1000} ms after the last sign "
+                f"of it; the session timeout is {session_us // 1000} ms, and it looks {LOOKS} times in that"
+            )
+            found.append(self.violated(state.key, sentence, late.gone.by, event))
+        return [each for emissions in found for each in emissions]
+
+    def _silent(self, state: Sessions, event: Stamped, incarnation: str) -> Emissions:
+        """A broker is fenced, as its session is over: something had kept it from sending heartbeats."""
+        broker = incarnation.partition("/")[0]
+        late = state.unanswered.get(broker)
+        asked = late is not None and late.incarnation == incarnation and late.times > 0
+        if asked or not state.timed or broker in state.wrong:
+            return NOTHING
+        last = state.beats.missing(event, broker, incarnation, state.profile)
+        if last is None:
+            return NOTHING
+        interval_ms = state.profile.number(HEARTBEAT_INTERVAL, broker)
+        sentence = (
+            f"{event.node} fenced {incarnation}, which sent no heartbeat in the {(event.wall - last.ended_us) // 1000} "
+            f"ms after one was answered, though nothing befell the two; broker.heartbeat.interval.ms is {interval_ms}"
+        )
+        return self.violated(state.key, sentence, last.by, event)
 
     @staticmethod
     def _written(state: Sessions, event: Stamped, body: BrokerReg) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, Rpc
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, DiskRuleChange, Rpc, Tick
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 CONTROLLER, OTHER = "controller-1", "controller-2"
@@ -189,6 +189,7 @@ def test_who_is_stopped_is_fenced_first() -> None:
             elif move == "down":
                 end = trace.down("broker-1", "clean")
             else:
+                heartbeat(trace, errors=(77,))
                 registered(trace, 0, fenced=move == "fenced")
         result = trace.result("P27")
         assert (result.status, result.tested) == (status, 1 + (moves[0] == "fenced"))
@@ -258,3 +259,199 @@ def test_who_does_not_know_that_it_was_unfenced() -> None:
     asked(late)
     late.down("broker-1", "clean")
     assert late.result("P27").status == "violated"
+
+
+LINK = {"from": ["broker-1"], "to": [CONTROLLER], "both_ways": True, "delay_min_us": 0, "delay_max_us": 3_000_000}
+"""Between broker-1 and controller-1."""
+DUE_MS = TIMEOUT_MS * 9 // 8 + 2_010
+"""When a broker that is gone is fenced, at the latest."""
+
+
+def fault(trace: TraceBuilder, phase: Literal["start", "stop"], whom: str, kind: str = "pause", **how: Any) -> None:
+    """Something befalls a node, or is over."""
+    trace.emit("driver", CtlFault("g", kind, phase, [whom], how))
+
+
+def killed() -> TraceBuilder:
+    """controller-1 leads and has answered broker-1, which is killed then."""
+    trace = running()
+    later(trace, 3_000)
+    trace.down("broker-1")
+    return trace
+
+
+def ticked(trace: TraceBuilder, ms: int) -> str:
+    """So much later controller-1 is still there."""
+    later(trace, ms)
+    return trace.emit(CONTROLLER, Tick())
+
+
+def test_who_is_gone_is_fenced_soon() -> None:
+    """Shows a place that is held for too long, once, whatever has become of the broker's next process; one that is not
+    held any more; and that only the controller's own time counts."""
+    trace = killed()
+    ticked(trace, DUE_MS - 100)
+    assert trace.result("P27").status == "vacuous"
+    trace.up("broker-1")
+    later(trace, 200)
+    trace.emit(OTHER, Tick())
+    assert trace.result("P27").status == "vacuous"
+    end = ticked(trace, 0)
+    ticked(trace, 1_000)
+    (found,) = trace.result("P27").violations
+    assert (found.events[1], found.times) == (end, 1)
+    assert found.sentence == (
+        "controller-1 has not fenced broker-1/0 12239 ms after the last sign of it; the session timeout is 9000 ms, "
+        "and it looks 8 times in that"
+    )
+    for life in (0, 1):
+        fenced = killed()
+        later(fenced, TIMEOUT_MS + 1_000)
+        registered(fenced, life, fenced=True)
+        ticked(fenced, 60_000)
+        assert fenced.result("P27").status == "held"
+    alive = running()
+    ticked(alive, 60_000)
+    assert alive.result("P27").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("kind", "whom", "how"),
+    [
+        ("pause", CONTROLLER, {}),
+        ("delay", "broker-1", LINK),
+        ("partition", "broker-1", LINK),
+    ],
+)
+def test_what_makes_contact_later(kind: str, whom: str, how: dict[str, Any]) -> None:
+    """Shows a controller that is paused, and a link between the two that is slow or cut, until it is over, and what was
+    slowed down has arrived; not a link to another controller, and not a broker that is paused."""
+    trace = killed()
+    fault(trace, "start", whom, kind, **how)
+    ticked(trace, 60_000)
+    fault(trace, "stop", whom, kind, **how)
+    arrived_ms = 3_000 if kind == "delay" else 0
+    ticked(trace, DUE_MS + arrived_ms - 100)
+    assert trace.result("P27").status == "vacuous"
+    ticked(trace, 200)
+    assert trace.result("P27").status == "violated"
+    elsewhere = {**how, "to": [OTHER]} if how else {}
+    other = killed()
+    fault(other, "start", "broker-1", kind, **elsewhere)
+    ticked(other, DUE_MS + 100)
+    assert other.result("P27").status == "violated"
+
+
+def test_a_controller_whose_timers_are_wrong_fences_when_it_can() -> None:
+    """Shows a slow disk, and a clock that was set."""
+    disk = killed()
+    disk.emit(CONTROLLER, DiskRuleChange("r", "start", 0, 1_000_000, 0))
+    ticked(disk, 60_000)
+    disk.emit(CONTROLLER, DiskRuleChange("r", "stop", 0, 1_000_000, 0))
+    ticked(disk, DUE_MS + 900)
+    assert disk.result("P27").status == "vacuous"
+    ticked(disk, 200)
+    assert disk.result("P27").status == "violated"
+    clock = killed()
+    clock.emit(CONTROLLER, ClockSet("f", "start", 5, 0))
+    ticked(clock, 60_000)
+    assert clock.result("P27").status == "vacuous"
+    bounced = killed()
+    asked(bounced, OTHER, "rolling-bounce", config={"broker.session.timeout.ms": 60_000})
+    ticked(bounced, 60_000)
+    assert bounced.result("P27").status == "vacuous"
+
+
+def test_only_who_acts_as_the_active_controller_fences() -> None:
+    """Shows a controller that has led for long, and has not shown yet that its log is committed; and what a controller
+    wrote that ended abruptly, maybe before it told of more."""
+    trace = killed()
+    trace.vote(OTHER, 2, 102, asks=(1, 1000), has=(1, 1000))
+    trace.role(OTHER, 2, "leader", 102, log_end=1000)
+    later(trace, 60_000)
+    trace.emit(OTHER, Tick())
+    assert trace.result("P27").status == "vacuous"
+    trace.emit("broker-2", Rpc("BrokerHeartbeat", 1, OTHER, "c", 1, "answered", []))
+    later(trace, DUE_MS - 100)
+    trace.emit(OTHER, Tick())
+    assert trace.result("P27").status == "vacuous"
+    abrupt = killed()
+    abrupt.events = [*trace.events]
+    abrupt.wall, abrupt.seqs = trace.wall, {**trace.seqs}
+    abrupt.down(CONTROLLER)
+    for each, status in ((trace, "violated"), (abrupt, "vacuous")):
+        later(each, 1_000)
+        each.emit(OTHER, Tick())
+        assert each.result("P27").status == status
+
+
+def beaten(**profile: Any) -> TraceBuilder:
+    """Broker-1 has got an answer to a heartbeat, and sends no other until its session is over."""
+    trace = running(**profile)
+    later(trace, 5_000)
+    heartbeat(trace)
+    return trace
+
+
+def test_who_is_healthy_sends_heartbeats() -> None:
+    """Shows a broker that is fenced for its silence although nothing kept it from sending; one whose interval is too
+    long to tell; and one that did send, in vain."""
+    trace = beaten()
+    later(trace, TIMEOUT_MS + 1_000)
+    end = registered(trace, 0, fenced=True)
+    result = trace.result("P27")
+    (found,) = result.violations
+    assert (result.tested, found.events[1]) == (1, end)
+    assert found.sentence == (
+        "controller-1 fenced broker-1/0, which sent no heartbeat in the 10001 ms after one was answered, though "
+        "nothing befell the two; broker.heartbeat.interval.ms is 2000"
+    )
+    rare = beaten(config={"broker.heartbeat.interval.ms": 6_000})
+    later(rare, TIMEOUT_MS + 1_000)
+    registered(rare, 0, fenced=True)
+    assert rare.result("P27").status == "held"
+    vain = beaten()
+    later(vain, TIMEOUT_MS)
+    vain.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 2, "timeout", [], took_ms=4_500))
+    registered(vain, 0, fenced=True)
+    assert vain.result("P27").status == "held"
+
+
+@pytest.mark.parametrize("when", ["before", "since", "in force"])
+@pytest.mark.parametrize("whom", ["broker-1", CONTROLLER, "broker-2"])
+def test_what_keeps_heartbeats_back(when: str, whom: str) -> None:
+    """Shows that a fault on the broker or on the controller, since the last heartbeat, says why it sends none; not one
+    that was over before, and not one on others."""
+    trace = running()
+    later(trace, 5_000)
+    if when != "since":
+        fault(trace, "start", whom)
+    if when == "before":
+        fault(trace, "stop", whom)
+    later(trace, 1_000)
+    heartbeat(trace)
+    if when == "since":
+        fault(trace, "start", whom)
+        fault(trace, "stop", whom)
+    later(trace, TIMEOUT_MS + 1_000)
+    registered(trace, 0, fenced=True)
+    healthy = when == "before" or whom == "broker-2"
+    assert trace.result("P27").status == ("violated" if healthy else "held")
+
+
+def test_what_else_keeps_heartbeats_back() -> None:
+    """Shows an election, a broker that ended, a slow link that was over before, a clock, and a late heartbeat."""
+    elected, ended, slow, clock, asks = traces = [running(heard=False) for _ in range(5)]
+    asks.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", []))
+    fault(slow, "start", "broker-2", "delay", **{**LINK, "delay_max_us": 8_000_000})
+    fault(slow, "stop", "broker-2", "delay", **{**LINK, "delay_max_us": 8_000_000})
+    for trace in traces:
+        later(trace, 5_000)
+        heartbeat(trace)
+    elected.role(OTHER, 2, "candidate")
+    ended.down("broker-1")
+    clock.emit("broker-1", ClockSet("f", "start", 5, 0))
+    for trace in traces:
+        later(trace, TIMEOUT_MS + 1_000)
+        registered(trace, 0, fenced=True)
+        assert trace.result("P27").status == ("violated" if trace is asks else "held")
