@@ -364,11 +364,13 @@ class Controller(msgspec.Struct):
         step, state = turn.step, self.state
         broker = state.brokers[request.broker_id]
         self.heartbeats.track(broker.id, broker.epoch, step.now_ms)
-        leads = state.has_leaderships(broker.id)
+        leads = state.has_leaderships(broker.id) and "let-go-while-leading" not in step.defects
         current = self.heartbeats.current_state(broker)
         if "busy-metadata-log" in step.defects and broker.fenced:
             broker = msgspec.structs.replace(broker, offset=self.next_offset)
         following = self.heartbeats.next_state(broker, request, leads, state)
+        if "let-go-unheard" in step.defects and following is BrokerControlState.CONTROLLED_SHUTDOWN and not leads:
+            following = BrokerControlState.SHUTDOWN_NOW
         changes = [] if following is current else self._transition(step, broker.id, following)
         # Replaying the record that unfences a broker, Kafka forgets what the broker has said; it will say it again.
         unfenced = following is BrokerControlState.UNFENCED and bool(changes)

@@ -79,6 +79,20 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "A controller looks once for brokers whose session is over, and then never again.",
     ),
     Defect(
+        "let-go-while-leading",
+        "actors.controller",
+        "P27",
+        "A broker that asks to stop is let go although it still leads partitions.",
+        nemesis="upgrade",
+    ),
+    Defect(
+        "let-go-unheard",
+        "actors.controller",
+        "P27",
+        "A broker that asks to stop is let go before the other brokers know that its leaderships have moved.",
+        nemesis="upgrade",
+    ),
+    Defect(
         "shutdown-unregistered",
         "actors.controller",
         "P9",

@@ -166,6 +166,13 @@ PROOFS: dict[str, Proof] = {
     "broker-beats-rarely": Proof(
         "silent-broker", r"fenced broker-\d/\d, which sent no heartbeat in the \d+ ms after one was answered, though"
     ),
+    "let-go-while-leading": Proof(
+        "shutdown-told-late", r"fenced broker-1/0, which asked to stop, although it still led orders-0"
+    ),
+    "let-go-unheard": Proof(
+        "shutdown-told-late",
+        r"fenced broker-1/0, which asked to stop, although broker-3 had not applied the metadata log",
+    ),
     "elr-cleared-by-any-key": Proof(
         "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
     ),

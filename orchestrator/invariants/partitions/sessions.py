@@ -11,8 +11,10 @@ from actors.trace.events import (
     ClockSet,
     CtlFault,
     DiskRuleChange,
+    MetaImage,
     NodeDown,
     NodeUp,
+    PartChange,
     QRole,
     Rpc,
     Stamped,
@@ -23,6 +25,7 @@ from chaos.faults.process import NodeBounce, NodeShutdown
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.metadata_view import MetadataView
+from orchestrator.invariants.partitions.controlled_shutdowns import ControlledShutdowns
 from orchestrator.invariants.partitions.controller import ControllerInvariant
 from orchestrator.invariants.partitions.gone_brokers import LOOKS, GoneBrokers
 from orchestrator.invariants.partitions.heartbeats import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, Heartbeats
@@ -87,7 +90,7 @@ class Sessions(State):
     its last incarnation that was. wrong: nodes whose clocks were set. shutdowns: fault -> what an operator stops by it.
     places: broker -> what was written of its last incarnation. asks: whether brokers ask before they stop, as far as is
     known of what they are started with. timed: so are the session timeout and the interval of heartbeats. gone: brokers
-    that have ended. beats: what is known of heartbeats."""
+    that have ended. beats: what is known of heartbeats. leaves: brokers that shut down."""
 
     profile: Profile = Profile()
     timeouts_us: dict[str, int] = {}
@@ -102,6 +105,7 @@ class Sessions(State):
     timed: bool = True
     gone: GoneBrokers = msgspec.field(default_factory=GoneBrokers)
     beats: Heartbeats = msgspec.field(default_factory=Heartbeats)
+    leaves: ControlledShutdowns = msgspec.field(default_factory=ControlledShutdowns)
 
     def stops(self, node: str) -> bool:
         """Whether an operator may have asked this process of a node to stop."""
@@ -133,7 +137,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     """A broker that sends heartbeats keeps its place. If it is fenced all the same, it loses its leaderships without a
     reason; if another process gets its id, two processes act for one broker. A new active controller has not yet heard
     from any broker, and gives every unfenced broker the whole session timeout. A broker that is stopped in good order
-    gives its place back first: it waits until the controller has moved its leaderships and fenced it.
+    gives its place back first: it waits until the controller has moved its leaderships, all brokers know that, and it
+    is fenced.
 
     Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
     without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
@@ -159,15 +164,18 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             "shorter than their interval and half a second."
         ),
         "The fencing of brokers that an operator shuts down, until they register again: they request it.",
-        "What a controlled shutdown waits for before the broker is fenced.",
+        (
+            "What a controlled shutdown waits for after another controller became active, after the broker was fenced "
+            "in between, or while a heartbeat may come late that asks to be fenced."
+        ),
         "Controllers and brokers whose clocks were set.",
     )
     exemptions = {
         "late-heartbeat": "A broker asks to be fenced until it has caught up with the metadata. Such a heartbeat that "
         "got no answer comes after the broker was unfenced, and the controller fences it again."
     }
-    types = (BrokerReg, Rpc, QRole, NodeUp, NodeDown, ClockSet, CtlFault, DiskRuleChange, Tick)
-    before_types = (BrokerReg,)
+    types = (BrokerReg, Rpc, QRole, NodeUp, NodeDown, ClockSet, CtlFault, DiskRuleChange, Tick, PartChange, MetaImage)
+    before_types = (BrokerReg, PartChange)
     cases = {Rpc: ("BrokerHeartbeat",)}
 
     def initial(self, key: str, profile: Profile) -> Sessions:
@@ -177,7 +185,28 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
 
     def before(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        if type(body) is PartChange:
+            state.leaves.change(event, body, mirror)
+            return NOTHING
         assert type(body) is BrokerReg
+        return self._let_go(state, event, body, mirror) or self._kept(state, event, body, mirror)
+
+    def _let_go(self, state: Sessions, event: Stamped, body: BrokerReg, mirror: MetadataView) -> Emissions:
+        """A broker that asks to stop is fenced when its leaderships have moved, and all brokers know that."""
+        let_go = state.leaves.written(event, body, mirror, state.gone.abrupt)
+        known = mirror.view_of(event).broker(body.broker)
+        if let_go is None or known is None:
+            return NOTHING
+        late = state.unanswered.get(node_name(body.broker))
+        asked = late is not None and late.incarnation == body.incarnation and late.times > 0
+        if asked or not (known.shutting_down or state.stops(node_name(body.broker))):
+            return NOTHING
+        state.tested += 1
+        sentence = f"{event.node} fenced {body.incarnation}, which asked to stop, although {let_go.why}"
+        return self.violated(state.key, sentence, let_go.by, event)
+
+    def _kept(self, state: Sessions, event: Stamped, body: BrokerReg, mirror: MetadataView) -> Emissions:
+        """The place of a broker that is heard from is kept."""
         known = mirror.view_of(event).broker(body.broker)
         active = state.active.get(event.node)
         if known is not None and known.incarnation != body.incarnation:
@@ -217,6 +246,9 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         body = event.body
         if type(body) is Tick:
             return self._late(state, event, mirror)
+        if type(body) is MetaImage:
+            state.leaves.applied(event, body)
+            return NOTHING
         state.gone.take(event, mirror)
         state.beats.take(event)
         if type(body) is Rpc:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, DiskRuleChange, Rpc, Tick
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, DiskRuleChange, MetaImage, PartChange, Rpc, Tick
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 CONTROLLER, OTHER = "controller-1", "controller-2"
@@ -455,3 +455,140 @@ def test_what_else_keeps_heartbeats_back() -> None:
         later(trace, TIMEOUT_MS + 1_000)
         registered(trace, 0, fenced=True)
         assert trace.result("P27").status == ("violated" if trace is asks else "held")
+
+
+REQ = "broker-1>controller-1:heartbeat:0.0#"
+"""How the names of broker-1's requests begin."""
+
+
+def served(trace: TraceBuilder, number: int, fenced: bool, stops: bool, offset: int, life: int = 0) -> str:
+    """controller-1 serves a heartbeat of broker-1, and writes what has become of it."""
+    trace.req = f"{REQ}{number}"
+    end = trace.emit(CONTROLLER, BrokerReg(1, 7 + life, f"broker-1/{life}", fenced, stops, False, offset))
+    trace.req = ""
+    return end
+
+
+def moved(
+    trace: TraceBuilder, number: int, cause: Any, offset: int, leader: int = 2, epochs: tuple[int, int] = (1, 1)
+) -> str:
+    """In the same step, the controller gives orders-0 another leader."""
+    trace.req = f"{REQ}{number}"
+    end = trace.emit(CONTROLLER, PartChange("orders-0", offset, 1, leader, *epochs, [2, 3], [1, 2, 3], cause))
+    trace.req = ""
+    return end
+
+
+def leading() -> TraceBuilder:
+    """Three brokers are unfenced, the first leads orders-0, and is asked to stop. Each has applied all so far."""
+    trace = running()
+    trace.registered(2, 3, offset=10)
+    trace.change(1, 0, offset=11)
+    for broker in ("broker-2", "broker-3"):
+        trace.emit(broker, MetaImage(12, 0))
+    heartbeat(trace)
+    asked(trace)
+    return trace
+
+
+def test_who_leads_is_not_let_go() -> None:
+    """Shows a broker that is fenced at its own request with a leadership, whether it was registered as shutting down or
+    not; and one that is fenced so because its session is over, or whom nobody stops, or whose leadership had moved."""
+    for registered_first in (False, True):
+        trace = leading()
+        if registered_first:
+            served(trace, 1, False, True, 20)
+        lost = moved(trace, 2, "fence", 21)
+        end = served(trace, 2, True, registered_first, 22)
+        (found,) = trace.result("P27").violations
+        assert found.events == [lost, end]
+        assert found.sentence == "controller-1 fenced broker-1/0, which asked to stop, although it still led orders-0"
+    expired, follower, skipped, anew, other = [leading() for _ in range(5)]
+    expired.emit(CONTROLLER, PartChange("orders-0", 21, 1, 2, 1, 1, [2, 3], [1, 2, 3], "fence"))
+    expired.emit(CONTROLLER, BrokerReg(1, 7, "broker-1/0", True, False, False, 22))
+    moved(follower, 2, "fence", 21, leader=1, epochs=(0, 1))
+    served(follower, 2, True, False, 22)
+    moved(skipped, 2, "fence", 21, epochs=(1, 2))
+    served(skipped, 2, True, False, 22)
+    moved(anew, 2, "fence", 21)
+    served(anew, 2, True, False, 22, life=1)
+    moved(other, 1, "fence", 21)
+    served(other, 2, True, False, 22)
+    for trace in (expired, follower, skipped, other):
+        assert trace.result("P27").status == "vacuous"
+    assert "asked to stop" not in str(anew.result("P27").violations)
+
+
+def test_who_shuts_down_waits_until_all_know() -> None:
+    """Shows that all active brokers have applied what moved the leaderships: not who is fenced, and not who shuts down,
+    too."""
+    for at, third, held in (
+        (22, "behind", False),
+        (21, "behind", False),
+        (22, "known", True),
+        (22, "fenced", True),
+        (22, "stops", True),
+        (22, "anew", True),
+    ):
+        trace = leading()
+        first = served(trace, 1, False, True, 20)
+        moved(trace, 1, "controlled-shutdown", 21)
+        trace.emit("broker-2", MetaImage(at, 0))
+        if third == "known":
+            trace.emit("broker-3", MetaImage(22, 0))
+        elif third == "anew":
+            trace.emit("broker-3", MetaImage(22, 0))
+            trace.up("broker-3")
+            trace.emit("broker-3", MetaImage(12, 0))
+        elif third != "behind":
+            trace.emit(CONTROLLER, BrokerReg(3, 7, "broker-3/0", third == "fenced", third == "stops", False, 23))
+        end = served(trace, 2, True, True, 24)
+        found = next((each for each in trace.result("P27").violations if "asked to stop" in each.sentence), None)
+        assert (found is None) == held, third
+        if found is not None:
+            late = 3 if at == 22 else 2
+            assert found.events == [first, end]
+            assert found.sentence == (
+                f"controller-1 fenced broker-1/0, which asked to stop, although broker-{late} had not applied the "
+                "metadata log beyond offset 21, where the last of its leaderships was moved"
+            )
+
+
+def test_what_a_controller_does_not_know_of_a_shutdown() -> None:
+    """Shows another controller, one that was elected again, a broker that was fenced in between or registers again, and
+    a registration of which a controller that ended abruptly may have told too little."""
+    for name in ("none", "other", "again", "fenced", "registers", "abrupt"):
+        trace = leading()
+        if name == "abrupt":
+            trace.down(CONTROLLER)
+            trace.vote(CONTROLLER, 2, 101, asks=(1, 15), has=(1, 15))
+            trace.role(CONTROLLER, 2, "leader", 101, log_end=15)
+        served(trace, 1, False, True, 20)
+        by = OTHER if name == "other" else CONTROLLER
+        if name in ("other", "again"):
+            trace.vote(by, 2, 102 if name == "other" else 101, asks=(1, 30), has=(1, 30))
+            trace.role(by, 2, "leader", 102, log_end=30)
+        elif name == "fenced":
+            trace.emit(CONTROLLER, BrokerReg(1, 7, "broker-1/0", True, True, False, 31))
+            trace.emit(CONTROLLER, BrokerReg(1, 7, "broker-1/0", False, True, False, 32))
+        elif name == "registers":
+            served(trace, 2, False, True, 31)
+        trace.req = f"{REQ}3"
+        trace.emit(by, BrokerReg(1, 7, "broker-1/0", True, True, False, 40))
+        assert ("asked to stop" in str(trace.result("P27").violations)) == (name == "none"), name
+
+
+def test_a_late_heartbeat_may_fence_who_is_about_to_stop() -> None:
+    """Shows that one without an answer, from before its broker was unfenced, says why that is fenced as a leader."""
+    outcomes: tuple[Literal["timeout", "answered"], ...] = ("timeout", "answered")
+    for outcome in outcomes:
+        trace = TraceBuilder()
+        trace.role(CONTROLLER, 1, "leader", 101)
+        registered(trace, 0, fenced=True)
+        trace.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, outcome, []))
+        registered(trace, 0, fenced=False)
+        trace.change(1, 0, offset=11)
+        asked(trace)
+        moved(trace, 2, "fence", 21)
+        served(trace, 2, True, False, 22)
+        assert ("asked to stop" in str(trace.result("P27").violations)) == (outcome == "answered")
