@@ -15,6 +15,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "The controller answers when a change is appended, not when it is committed.",
     ),
     Defect(
+        "deposed-answers-nobody",
+        "actors.controller",
+        "X2",
+        "A controller that is active no longer leaves those without an answer who wait for a commit.",
+        nemesis="quorum",
+    ),
+    Defect(
         "unheld-election-confirmed",
         "actors.controller",
         "Q19",

@@ -112,6 +112,10 @@ PROOFS: dict[str, Proof] = {
     "reply-before-commit": Proof(
         "comes-back", r"the ISR \[1, 2, 3\] that broker-\d proposed for orders-0, at offset \d+ of .* no", (2,)
     ),
+    "deposed-answers-nobody": Proof(
+        "deposed-controller",
+        r"controller-\d did not answer the BrokerHeartbeat of broker-\d for [\d,]+ ms, though it was no",
+    ),
     "unheld-election-confirmed": Proof(
         "waits-for-preferred", r"that elect-leaders of orders-0 is done, but no leader had written such a record"
     ),

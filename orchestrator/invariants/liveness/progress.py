@@ -20,6 +20,7 @@ from actors.trace.events import (
     LogAppend,
     MetaImage,
     NodeDown,
+    NodeUp,
     PartAssume,
     PartChange,
     QRole,
@@ -46,6 +47,7 @@ from orchestrator.invariants.folds.leftovers import Leftovers
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
+from orchestrator.invariants.liveness.former_controllers import FormerControllers
 from orchestrator.invariants.liveness.lost_decisions import (
     LOST_DECISIONS,
     LOST_DECISIONS_RULE,
@@ -76,7 +78,8 @@ class Calls(State):
     window's beginning, the quorum may take until it commits, and replicas until they are in the ISR. hosts: offsets
     partition -> its replicas. ended_us: coordinator -> when the last call to it ended. unanswered: by whom. group: the
     node's own, "" none; asked_us: commit of a member of it -> when it was asked for; commits: coordinator -> the last
-    ones that it took and acknowledged, when each was asked for and when its member was told."""
+    ones that it took and acknowledged, when each was asked for and when its member was told. former: controllers that
+    lead no more."""
 
     since_us: int = -1
     core: set[str] = set()
@@ -91,6 +94,7 @@ class Calls(State):
     group: str = ""
     asked_us: dict[str, int] = {}
     commits: dict[str, list[tuple[int, int]]] = {}
+    former: FormerControllers = msgspec.field(default_factory=FormerControllers)
     profile: Profile = Profile()
 
 
@@ -145,7 +149,8 @@ class CallsEnd(KeyedInvariant[Calls]):
     first. A node that a fault stopped measures its time again. A coordinator answers a member when its earlier writes
     are committed, within offsets.commit.timeout.ms, and before it acknowledges later requests; if all replicas of
     offsets partitions must be in their ISRs, it answers at once. Only then does it read the next request on that
-    connection. A ListOffsets may need the remote store, for as long as its client waits.
+    connection. A ListOffsets may need the remote store, for as long as its client waits. A controller that is active no
+    longer tells all who wait for a commit that it is not, at once, be a window open or not.
     """
 
     id = "X2"
@@ -161,7 +166,7 @@ class CallsEnd(KeyedInvariant[Calls]):
             "committed"
         ),
         "whether it answers the last request of a member before its end: earlier requests may have delayed it",
-        "unanswered calls outside of windows, beyond their own timeout",
+        "unanswered calls outside of windows, beyond their timeout, except by controllers that are active no longer",
         "the time of a server within the timeout of the call, and answers to disconnected callers",
     )
     route = NODE
@@ -169,7 +174,7 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlWindow, CtlFault, PartChange, CommitInvoke, CommitReturn)
+        return (CtlWindow, CtlFault, PartChange, CommitInvoke, CommitReturn, QRole, NodeUp, NodeDown)
 
     def initial(self, key: str, profile: Profile) -> Calls:
         group = next((name for name, told in profile.groups.items() if key in told.get("members", ())), "")
@@ -178,6 +183,10 @@ class CallsEnd(KeyedInvariant[Calls]):
 
     def hear(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
+        if type(body) in (CtlFault, QRole, NodeUp, NodeDown):
+            state.former.take(event)
+            if type(body) is not CtlFault:
+                return NOTHING
         if type(body) is CtlWindow:
             state.since_us = event.wall if body.phase == "open" else -1
             state.core = set(body.core) if body.phase == "open" else set()
@@ -259,6 +268,13 @@ class CallsEnd(KeyedInvariant[Calls]):
                 return NOTHING
             read_us = max(state.left.disk_us(REMOTE_STORE), state.left.between_us(body.dst, REMOTE_STORE))
             settled_us = max(settled_us, read_us)
+        if state.former.owes(event, body):
+            return self.violated(
+                state.key,
+                f"{body.dst} did not answer the {body.api} of {event.node} for {body.took_ms:,} ms, though it was no "
+                "active controller any more, and in reach",
+                event,
+            )
         in_reach = state.since_us >= 0 and body.dst in state.core and state.key in state.core
         if body.outcome != "timeout" or not in_reach or body.api == "Produce" or body.api in FOR_OTHERS:
             return NOTHING
