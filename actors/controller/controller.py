@@ -486,7 +486,8 @@ class Controller(msgspec.Struct):
 
     def elect_preferred_leaders(self, turn: ControllerTurn) -> bool:
         """Give partitions back to their preferred leaders."""
-        self._append(turn, self._preferred_elections(turn.step))
+        if "preferred-unheeded" not in turn.step.defects:
+            self._append(turn, self._preferred_elections(turn.step))
         return False
 
     def _unclean_elections(self, step: Step) -> list[Change]:

@@ -175,6 +175,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "A broker is unfenced, and the partitions that wait for it get no leader.",
         nemesis="isr",
     ),
+    Defect(
+        "preferred-unheeded",
+        "actors.controller",
+        "L19",
+        "The active controller never gives partitions back to their preferred leaders by the clock.",
+        nemesis="isr",
+        settings=("config.leader.imbalance.check.interval.seconds=1",),
+    ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(
         "busy-metadata-log",

@@ -53,6 +53,7 @@ from orchestrator.invariants.liveness.committed_positions import PositionsAreFou
 from orchestrator.invariants.liveness.convergence import Converges
 from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
+from orchestrator.invariants.liveness.preferred_leaders import PreferredLeadersComeBack
 from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
 from orchestrator.invariants.liveness.retention import RetentionIsCarriedOut
 from orchestrator.invariants.liveness.stable_offsets import StableOffsetsAdvance
@@ -277,6 +278,7 @@ def _of_progress() -> list[AnyFold]:
         ConsumersCatchUp(),
         OperationsReturn(),
         PositionsAreFound(),
+        PreferredLeadersComeBack(),
         ImagesGetToTheEnd(),
         BrokerIsUnfenced(),
         VoterChangesEnd(),

@@ -470,6 +470,10 @@ PROOFS: dict[str, Proof] = {
     "preferred-elected-uncleanly": Proof(
         "waits-for-preferred", r"elected broker-2 .*\(unclean\), uncleanly, .*, although no operator had asked for that"
     ),
+    "preferred-unheeded": Proof(
+        "leads-again",
+        r"broker-1, the preferred replica of orders-0, was not elected within .*: broker-2 leads it, although",
+    ),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-never-expands": Proof("comes-back", r"broker-\d did not get into the ISR of orders-0 within"),
     "isr-never-shrinks": Proof(

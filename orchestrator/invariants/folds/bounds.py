@@ -72,6 +72,17 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L1",),
     ),
+    "L19": Bound(
+        "the preferred replica leads",
+        (
+            Timer(
+                "leader.imbalance.check.interval.seconds",
+                1000,
+                "the active controller looks for such partitions, first so long after it became active; in seconds",
+            ),
+        ),
+        after=("L1",),
+    ),
     "H3": Bound(
         "a new leader's high watermark reaches its leader epoch's start",
         (

@@ -168,7 +168,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         "partition without a leader"
     )
     unseen = (
-        "whether the preferred replica is elected finally",
+        "whether the preferred replica is elected finally: L19 judges that",
         "elections that are never held where no broker is unfenced: L3 sees that a leader is missing",
         "replicas that were eligible only by records of a controller that ended abruptly",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
