@@ -185,6 +185,14 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "silent-statics-stay",
+        _COORDINATOR,
+        "O9",
+        "A coordinator keeps silent static members.",
+        "KIP-345",
+        nemesis="groups",
+    ),
+    Defect(
         "absent-members-stay",
         _COORDINATOR,
         "O9",

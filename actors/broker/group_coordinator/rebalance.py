@@ -244,6 +244,8 @@ def on_session_timer(turn: Turn, shard: Shard, group: ClassicGroup, member_id: s
     if "silent-member-stays" in turn.step.defects:
         return
     is_alive = member is not None and member.has_satisfied_heartbeat
+    if member is not None and member.group_instance_id is not None and "silent-statics-stay" in turn.step.defects:
+        return
     if member is not None and (not is_alive or "waiting-members-expire" in turn.step.defects):
         _expire_member(turn, shard, group, member)
 

@@ -55,6 +55,11 @@ class PutOuts(msgspec.Struct):
     present: dict[str, Present] = {}
     skewed: set[str] = set()
 
+    def is_one(self, client: str) -> bool:
+        """Whether no other client is the same static member."""
+        mine = self.instances.get(client)
+        return mine is None or list(self.instances.values()).count(mine) == 1
+
     # ---- what is waited for ---------------------------------------------------------------------------------
 
     def moved(self, event: Stamped, body: GrpGen) -> None:

@@ -34,6 +34,7 @@ from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.put_outs import PutOuts, put_outs
+from orchestrator.invariants.groups.severed import Severed
 
 Wait = Literal["", "join", "sync", "member"]
 
@@ -48,7 +49,8 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """What the newest coordinator said of the group last. members: member id -> client."""
+    """What the newest coordinator said of the group last. members: member id -> client. loaded: it had read that from
+    its log."""
 
     node: str
     epoch: int
@@ -57,14 +59,15 @@ class Word(msgspec.Struct, frozen=True):
     members: dict[str, str]
     wall_us: int
     by: Witness
+    loaded: bool = False
 
 
 class Waits(State):
     """word: None while nobody coordinates. running: clients that run. clients: member id -> client, of all that a
     coordinator told of; gone: member id -> since when nobody has it any more. frozen: node -> faults that are in force
     and touch its clock; thawed_us: node -> when the last one ended. cut: "source target" -> faults on the link that
-    are in force; joined_us: "source target" -> when the last one ended. armed_us: when it is looked at next, -1
-    never."""
+    are in force; joined_us: "source target" -> when the last one ended. severed: whom nobody can hear. armed_us: when
+    it is looked at next, -1 never."""
 
     bounds: Bounds = Bounds()
     static: list[str] = []
@@ -77,6 +80,7 @@ class Waits(State):
     cut: dict[str, set[str]] = {}
     joined_us: dict[str, int] = {}
     left: Leftovers = msgspec.field(default_factory=Leftovers)
+    severed: Severed = msgspec.field(default_factory=Severed)
     out: PutOuts = msgspec.field(default_factory=PutOuts)
     armed_us: int = -1
 
@@ -98,6 +102,23 @@ class Waits(State):
         stuck = client in self.running and bool(self.frozen.get(client))
         return stuck or any(self.cut.get(each) for each in (f"{client} {word.node}", f"{word.node} {client}"))
 
+    def cut_off(self, word: Word) -> list[tuple[int, str]]:
+        """Members whose clients are cut off from the coordinator, each with until when it may have heard of them. A
+        word of the coordinator that it had not read from its log shows that it could commit then."""
+        undisturbed = self.severed.are_undisturbed(word.wall_us, self.left.all_us)
+        if word.loaded or word.node in self.out.skewed or not undisturbed:
+            return []
+        members = ((self.severed.heard_us(client, word.node), each, client) for each, client in word.members.items())
+        return [(heard_us, each) for heard_us, each, client in members if heard_us >= 0 and self.out.is_one(client)]
+
+    def unheard(self, word: Word) -> tuple[int, str, str]:
+        """Until when the coordinator may have heard of a member that it does not hear any more, which one that is, and
+        why; -1 there is none."""
+        silent = [each for each in self.silent(word) if not self.is_silenced(word, each)]
+        gone = [(self.heard_us(word, each), each, "is gone") for each in silent[:1]]
+        cut_off = [(heard_us, each, "is cut off from it") for heard_us, each in self.cut_off(word)]
+        return min([*gone, *cut_off], default=(-1, "", ""))
+
     def wait(self) -> tuple[Wait, int]:
         """For what the coordinator waits, and until when at the most (microseconds); "" for nothing that ends by
         itself."""
@@ -109,9 +130,9 @@ class Waits(State):
             return "join", since_us + self.bounds.join_us
         if word.state == "CompletingRebalance":
             return "sync", since_us + self.bounds.sync_us
-        silent = [each for each in self.silent(word) if not self.is_silenced(word, each)]
-        if silent and word.state == "Stable":
-            return "member", max(since_us, self.heard_us(word, silent[0])) + self.bounds.member_us
+        heard_us, member, _ = self.unheard(word)
+        if member and word.state == "Stable":
+            return "member", max(since_us, heard_us) + self.bounds.member_us
         return "", -1
 
 
@@ -121,7 +142,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     less, or that counts a missing member, gives partitions to a member that does not know of it.
 
     Example: consumer-2 died, and its session.timeout.ms is 2 s; half a minute later broker-1, which has been
-    coordinator all the time, still has it among the members of the stable generation 4. Or broker-1 has waited since
+    coordinator all the time, still has it among the members of the stable generation 4. Or consumer-2 is up, but has
+    been cut off from broker-1 for half a minute. Or broker-1 has waited since
     the beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
     formed with consumer-2, a dynamic member, which has not joined; or without it, though its max.poll.interval.ms is
     not over; or without it, though it was in generation 4 and nobody has put it out. Or a new coordinator puts
@@ -142,8 +164,19 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             "groups with static members: the coordinator waits for absent static members as long as there is no other "
             "member"
         ),
-        "members that are up although the coordinator does not hear from them",
-        "silent members while faults affect the links of their client to the coordinator: requests may arrive late",
+        (
+            "members whose clients are up, and that are silent for another reason than a partition of links from their "
+            "client to the coordinator"
+        ),
+        (
+            "members whose clients are cut off, with a coordinator that has read its log since, or while servers are "
+            "disturbed: what had arrived may wait behind a request whose commit takes long"
+        ),
+        (
+            "silent members while other faults affect the links of their client to the coordinator: requests may "
+            "arrive late"
+        ),
+        "cut off static members whose group.instance.id several clients have: another one may take their place",
         "members that are gone while others wait for an assignment, or to join again: these waits end in any case",
         "members that are put out too early, after a heartbeat that their coordinator has answered: O10 judges that",
         "waits that are too short at a broker whose clock was set",
@@ -180,6 +213,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             state.out.skewed.add(event.node)
         elif kind is CtlFault:
             state.left.take(body, event.wall)
+            state.severed.take(body, event.wall)
             if body.kind in LINK_FAULTS:
                 self._note(body, event.wall, pairs_of(body), state.cut, state.joined_us)
             else:
@@ -189,6 +223,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             state.out.first_us.setdefault(event.node, event.wall)
         else:
             state.running.discard(event.node)
+            state.severed.ended(event.node, event.wall)
             if state.word is not None and event.node == state.word.node:
                 state.word = None
             self._went(state, event, [member for member, client in state.clients.items() if client == event.node])
@@ -226,7 +261,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             state.out.heard(event, body.members.get(state.key, {}))
             state.out.tells(event, body.members.get(state.key, {}))
             now, generation = body.groups.get(state.key, ("Empty", 0))
-            self._told(state, event, (body.coordinator_epoch, now, generation), body.members.get(state.key, {}))
+            word = (body.coordinator_epoch, now, generation)
+            self._told(state, event, word, body.members.get(state.key, {}), loaded=True)
         return [*found, *self._arm(state)]
 
     def _heard_from(self, state: Waits, event: Stamped, body: ConsOwn) -> None:
@@ -268,14 +304,22 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         )
         return self.violated(state.key, sentence, event)
 
-    def _told(self, state: Waits, event: Stamped, word: tuple[int, str, int], members: dict[str, str]) -> None:
+    def _told(
+        self,
+        state: Waits,
+        event: Stamped,
+        word: tuple[int, str, int],
+        members: dict[str, str],
+        loaded: bool = False,
+    ) -> None:
         epoch, now, generation = word
         for member, client in members.items():
             touch(state.clients, member, client)
         forget_first(state.clients, SESSIONS_REMEMBERED)
         if state.word is not None and epoch < state.word.epoch:
             return
-        state.word = Word(event.node, epoch, now, generation, dict(members), event.wall, witness(event))
+        by = witness(event)
+        state.word = Word(event.node, epoch, now, generation, dict(members), event.wall, by, loaded)
         # Whose client is down already was not known to be a member.
         self._went(state, event, [member for member, client in members.items() if client not in state.running])
         if now == "Dead":
@@ -302,7 +346,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             "s"
         )
         if wait == "member":
-            sentence = f"{what}, although its member {state.silent(word)[0]} is gone"
+            _, member, why = state.unheard(word)
+            sentence = f"{what}, although its member {member} {why}"
         else:
             sentence = f"{what}, longer than its members are given to {wait}"
         return self.violated(state.key, sentence, word.by)

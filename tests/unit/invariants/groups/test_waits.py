@@ -124,15 +124,137 @@ def test_what_a_member_that_is_gone_has_sent(link: tuple[str, str]) -> None:
     that faults on other links change nothing."""
     trace = begun()
     trace.stable(1)
-    fault(trace, "partition", "start", *link)
+    fault(trace, "drop", "start", *link)
     trace.down(TWO)
     after(trace, 2 * SESSION_US)
     assert trace.result("O9").violated == ("broker-1" not in link)
-    fault(trace, "partition", "stop", *link)
+    fault(trace, "drop", "stop", *link)
     after(trace, SESSION_US - SECOND_US)
     assert trace.result("O9").violated == ("broker-1" not in link)
     after(trace, 2 * SECOND_US)
     assert trace.result("O9").violated == 1
+
+
+SETTLED_US, SERVED_US = SECOND_US, SECOND_US // 4
+"""How long undisturbed servers may still be busy with what was before, and with requests that have arrived."""
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_member_whose_client_is_cut_off(static: bool) -> None:
+    """Shows that a group which stays stable with a member that is up, and cut off from its coordinator for longer than
+    its session, violates O9; no sooner, and not if the coordinator acts."""
+    for put_out in (False, True):
+        trace = begun(static)
+        trace.stable(1)
+        fault(trace, "partition", "start", TWO, "broker-1")
+        after(trace, SESSION_US + SERVED_US - SECOND_US)
+        assert trace.result("O9").violated == 0
+        if put_out:
+            out(trace, "session")
+            trace.gen("PreparingRebalance", 1, "m1")
+        after(trace, 2 * SECOND_US)
+        assert trace.result("O9").violated == (not put_out)
+        if not put_out:
+            assert sentence(trace).endswith("although its member m2 is cut off from it")
+
+
+def test_a_member_that_died_behind_a_partition() -> None:
+    """Shows that it does not matter whether who is cut off is up."""
+    trace = begun()
+    trace.stable(1)
+    fault(trace, "partition", "start", TWO, "broker-1")
+    trace.down(TWO)
+    after(trace, SESSION_US + SERVED_US + SECOND_US)
+    assert sentence(trace).endswith("although its member m2 is cut off from it")
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "violated"),
+    [
+        ("partition", (TWO, "broker-1"), 1),
+        ("partition", ("broker-1", TWO), 0),
+        ("partition", (TWO, "broker-2"), 0),
+        ("drop", (TWO, "broker-1"), 0),
+    ],
+)
+def test_who_may_still_be_heard(kind: str, link: tuple[str, str], violated: int) -> None:
+    """Shows that a member counts as silent only if nothing arrives from its client at the coordinator."""
+    trace = begun()
+    trace.stable(1)
+    fault(trace, kind, "start", *link)
+    after(trace, 3 * SESSION_US)
+    assert trace.result("O9").violated == violated
+
+
+@pytest.mark.parametrize("healed", [False, True])
+def test_a_partition_that_heals_and_comes_back(healed: bool) -> None:
+    """Shows that the time counts from when nothing arrives any more: a second partition of the link takes over from the
+    first one, but what waited arrives when there is none for a moment."""
+    trace = begun()
+    trace.stable(1)
+    fault(trace, "partition", "start", TWO, "broker-1")
+    after(trace, SESSION_US - SECOND_US)
+    link = {"from": [TWO], "to": ["broker-1"], "both_ways": False}
+    turns = [("f1", "stop"), ("f2", "start")] if healed else [("f2", "start"), ("f1", "stop")]
+    for name, phase in turns:
+        trace.emit("driver", CtlFault(name, "partition", phase, [TWO, "broker-1"], link))
+    after(trace, SESSION_US + SERVED_US - SECOND_US)
+    assert trace.result("O9").violated == (not healed)
+
+
+@pytest.mark.parametrize(
+    ("what", "violated"),
+    [
+        ("nothing", 1),
+        ("before", 1),
+        ("just-before", 0),
+        ("since", 0),
+        ("still", 0),
+        ("died", 0),
+        ("client-link", 1),
+        ("client-paused", 1),
+        ("loaded", 0),
+        ("clock", 0),
+        ("namesake", 0),
+    ],
+)
+def test_a_coordinator_that_may_have_requests_in_hand(what: str, violated: int) -> None:
+    """Shows that nothing is said where requests may wait at the coordinator for a commit: while servers are disturbed,
+    or have been since the group became stable, or just before, or if the coordinator has only read its log; nor where
+    its clock was set, or another client may be the same static member. What happens to other clients is no matter."""
+    trace = begun(static=what == "namesake")
+    disturbing = {"since": "broker-3", "client-paused": ONE}.get(what, "broker-2")
+    link = {"from": ["broker-2"], "to": [ONE if what == "client-link" else "broker-3"], "both_ways": True}
+    kind = "partition" if what == "client-link" else "pause"
+    if what in ("before", "just-before", "still", "client-link"):
+        trace.emit("driver", CtlFault("f9", kind, "start", [disturbing], link))
+    if what in ("before", "just-before"):
+        trace.emit("driver", CtlFault("f9", kind, "stop", [disturbing], link))
+        after(trace, SETTLED_US + SECOND_US // 10 if what == "before" else SETTLED_US // 2)
+    if what == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    if what == "namesake":
+        trace = GroupTrace(
+            **PROFILE,
+            nodes={
+                each: {"config": {"session.timeout.ms": 3000, "group.instance.id": "two"}}
+                for each in (TWO, "consumer-3")
+            },
+        )
+        trace.up(ONE, "group-consumer")
+        trace.up(TWO, "group-consumer")
+    if what == "loaded":
+        trace.loads_stable(1, epoch=1, broker=1, m1=TP, m2="orders-1")
+    else:
+        trace.stable(1)
+    fault(trace, "partition", "start", TWO, "broker-1")
+    if what in ("since", "client-paused"):
+        trace.emit("driver", CtlFault("f9", "pause", "start", [disturbing], {}))
+        trace.emit("driver", CtlFault("f9", "pause", "stop", [disturbing], {}))
+    if what == "died":
+        trace.down("broker-3")
+    after(trace, 20 * SESSION_US)
+    assert trace.result("O9").violated == violated
 
 
 def test_a_client_that_left_and_stands_still() -> None:
