@@ -76,7 +76,8 @@ class ReplicaManager(msgspec.Struct):
         self._arm_isr_timer(turn)
 
     def _arm_isr_timer(self, turn: Turn) -> None:
-        turn.step.set_timer(ISR_TIMER, turn.settings.replica_lag_time_max_ms // 2)
+        seldom = "isr-looked-at-seldom" in turn.step.defects
+        turn.step.set_timer(ISR_TIMER, turn.settings.replica_lag_time_max_ms // (1 if seldom else 2))
 
     # ---- roles -------------------------------------------------------------------------------------------
 

@@ -343,6 +343,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "isr-looked-at-seldom",
+        "actors.broker",
+        "P25",
+        "A leader looks for lagging members once in replica.lag.time.max.ms, not twice.",
+        nemesis="isr",
+    ),
+    Defect(
         "isr-shrinks-at-once",
         "actors.broker",
         "P25",

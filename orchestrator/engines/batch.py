@@ -18,7 +18,7 @@ from actors.trace.events import EVENT_TYPES, RunMeta, Stamped, Tick
 from orchestrator.engines.in_process import InProcessEngine
 from orchestrator.engines.shares import Shares, Targets, shared_out
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.folds.fold import Finding, Kind, Profile, profile_of
+from orchestrator.invariants.folds.fold import Finding, Kind, Profile, profile_of_run
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.trace.rows import ORDER_COLUMNS, decode_body
 
@@ -55,7 +55,7 @@ def trace_profile(trace: DataFrame) -> Profile:
         return Profile()
     body = decode_body(found[0]["body"])
     assert type(body) is RunMeta
-    return profile_of(body.profile)
+    return profile_of_run(body)
 
 
 def keyresults_batch(trace: DataFrame, profile: Profile, only: Collection[str] | None = None) -> list[KeyResult]:

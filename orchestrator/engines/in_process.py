@@ -14,7 +14,7 @@ from orchestrator.engines.key_group import Cell, Handler, KeyGroup, Tell, keep_q
 from orchestrator.engines.news import News
 from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.invariants.folds.conclusion import InvariantResult, KeyResult, conclude
-from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of
+from orchestrator.invariants.folds.fold import CASES, Finding, Profile, profile_of_run
 from orchestrator.invariants.registry import AnyFold, folds, invariants_of
 from orchestrator.version import __version__
 
@@ -327,7 +327,7 @@ class InProcessEngine:
     def _take_profile(self, event: Stamped) -> None:
         body = event.body
         assert type(body) is RunMeta
-        self.profile = profile_of(body.profile)
+        self.profile = profile_of_run(body)
 
 
 def check(events: Iterable[Stamped], only: Collection[str] | None = None) -> list[InvariantResult]:

@@ -20,7 +20,7 @@ from orchestrator.engines.routing import branches, listening
 from orchestrator.engines.saved import SavedGroup, layout
 from orchestrator.engines.shares import Shares
 from orchestrator.invariants.folds.conclusion import KeyResult, count
-from orchestrator.invariants.folds.fold import Finding, Profile, profile_of
+from orchestrator.invariants.folds.fold import Finding, Profile, profile_of_run
 from orchestrator.invariants.folds.routes import TRACE
 from orchestrator.invariants.hygiene.trace import TraceIsWhole, unseen
 from orchestrator.invariants.registry import folds
@@ -143,7 +143,7 @@ class Shard:
         body = event.body
         if type(body) is RunMeta:
             self._known.frontier.expect([DRIVER, *body.nodes])
-            self._known.profile = profile_of(body.profile)
+            self._known.profile = profile_of_run(body)
         elif type(body) is RunEnd:
             self._known.frontier.end(body.final_seq)
         elif type(body) is NodeUp:

@@ -13,7 +13,7 @@ from orchestrator.engines.frontier import Arrival, pieces_of, row_of
 from orchestrator.engines.shard import Shard
 from orchestrator.engines.shares import Shares, Targets
 from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
-from orchestrator.invariants.folds.fold import Kind, Profile, profile_of
+from orchestrator.invariants.folds.fold import Kind, Profile, profile_of_run
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.sim_run import run_in_sim
 
@@ -34,7 +34,7 @@ def check_in_pieces(
             saved[number] = shard.saved()
     results = [each for number in range(shards) for each in _loaded(number, saved[number], shards, patience_us).close()]
     metas = [event.body for batch in batches for event in batch if type(event.body) is RunMeta]
-    return conclude(invariants_of(folds()), results, profile_of(metas[0].profile) if metas else Profile())
+    return conclude(invariants_of(folds()), results, profile_of_run(metas[0]) if metas else Profile())
 
 
 def _loaded(number: int, saved: bytes | None, shards: int, patience_us: int) -> Shard:

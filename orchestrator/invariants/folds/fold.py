@@ -27,7 +27,7 @@ import msgspec
 from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from actors.config import CONFIG
 from actors.node.spec import split_topic_partition
-from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, Stamped, TraceEvent
+from actors.trace.events import LogAppend, LogHw, Rpc, RpcReply, RunMeta, Stamped, TraceEvent
 from orchestrator.invariants.folds.known_findings import KNOWN_FINDINGS
 
 CASES: Mapping[type[TraceEvent], Callable[[Any], str]] = {
@@ -142,7 +142,7 @@ class Profile(msgspec.Struct, frozen=True):
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
     ``bounced_versions``: the same of the versions that they speak, API -> ranges.
     ``epsilon_us``: clock uncertainty between machines; operations closer than that count as concurrent (0 on one
-    clock).
+    clock). ``runtime``: live or sim, "" where nobody says; in the sim nothing takes longer than its timers say.
     """
 
     voters: list[int] = []
@@ -158,6 +158,7 @@ class Profile(msgspec.Struct, frozen=True):
     consumer_calls: list[str] = []
     stalling: list[str] = []
     epsilon_us: int = 0
+    runtime: str = ""
 
     def feature(self, name: str, node: str = "") -> str:
         """Value of a feature switch, of one node or of the cluster; "" where the run does not say."""
@@ -219,9 +220,14 @@ def committed_alone(profile: Profile) -> set[str]:
 
 
 def profile_of(settings: Mapping[str, Any]) -> Profile:
-    """The profile in a ``run.meta`` event; what it does not have is taken to be empty."""
+    """The profile of a plan; what it does not have is taken to be empty."""
     known = {name: settings[name] for name in Profile.__struct_fields__ if name in settings}
     return msgspec.convert(known, Profile)
+
+
+def profile_of_run(meta: RunMeta) -> Profile:
+    """The profile of a run, with its runtime."""
+    return msgspec.structs.replace(profile_of(meta.profile), runtime=meta.runtime)
 
 
 class Kind(NamedTuple):

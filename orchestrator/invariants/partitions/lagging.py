@@ -34,6 +34,8 @@ from orchestrator.invariants.folds.windows import PartitionState
 LAG = "replica.lag.time.max.ms"
 ROUNDING_US = 50_000
 """Leaders count in milliseconds, and a live node's clock is not quite the trace's."""
+SIM_SLACK_US = 250_000
+"""The addition to timers in the sim, where nothing takes long that the trace does not tell of."""
 ENDS_KEPT = 2048
 """Appends of a term that are remembered: who is further behind than that lags in any case."""
 TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
@@ -54,7 +56,8 @@ class Term(msgspec.Struct):
     was. isr: as the controller confirmed it; asked: what it has proposed, in the term, last.
 
     busy: a proposal of its is open; sent: nobody knows whether it still waits for an answer to one. free_us: from when
-    on it can propose; sane_us: from when on its clock was right. armed_us: when it is looked at next, -1 never.
+    on it can propose; sane_us: from when on its clock was right. slack_us: by how much it may be late. armed_us: when
+    it is looked at next, -1 never.
     """
 
     epoch: int
@@ -63,6 +66,7 @@ class Term(msgspec.Struct):
     by: Witness
     lag_us: int
     free_us: int
+    slack_us: int = SLACK_US
     isr: list[int] = []
     asked: list[int] = []
     followers: dict[int, Follower] = {}
@@ -109,14 +113,14 @@ class Term(msgspec.Struct):
                 first_us = each.latest_us
         if first_us < 0:
             return -1
-        return max(first_us + self.lag_us, self.free_us) + self.lag_us // 2 + SLACK_US
+        return max(first_us + self.lag_us, self.free_us) + self.lag_us // 2 + self.slack_us
 
 
 class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. timers:
     whose are wrong; freed_us: when a pause of a node ended last. lags_us: node -> its replica.lag.time.max.ms, under ""
-    that of the others; answer_us: how long an answer may take. removed_at: offset in the metadata log at which the
-    partition ends, -1 none."""
+    that of the others; answer_us: how long an answer may take; slack_us: by how much leaders may be late. removed_at:
+    offset in the metadata log at which the partition ends, -1 none."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
@@ -124,6 +128,7 @@ class Terms(PartitionState):
     freed_us: dict[str, int] = {}
     lags_us: dict[str, int] = {}
     answer_us: int = 0
+    slack_us: int = SLACK_US
     removed_at: int = -1
 
 
@@ -132,9 +137,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     all sends with acks=all; one that drops complete members loses their copies for nothing.
 
     Example: broker-3 of the ISR [1, 2, 3] of orders-0 is cut off from broker-1, the leader, and from no other node.
-    With replica.lag.time.max.ms=4000 broker-1 proposes the ISR [1, 2] within six seconds; until it does, no record is
-    committed. A stopped process measures no time, and one with a clock jump measures the wrong time. While one of its
-    AlterPartition requests is open, a leader proposes no other change.
+    With replica.lag.time.max.ms=4000 broker-1 proposes the ISR [1, 2] within six seconds, as it looks every two
+    seconds; until it does, no record is committed. A stopped process measures no time, and one with a clock jump
+    measures the wrong time. While one of its AlterPartition requests is open, a leader proposes no other change.
     """
 
     id = "P25"
@@ -161,7 +166,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         default = longest_ms(profile, LAG)
         lags = {name: int(profile.setting(LAG, name, default)) * 1000 for name in profile.nodes}
         lags[""] = int(profile.setting(LAG, default=default)) * 1000
-        return Terms(key, lags_us=lags, answer_us=longest_ms(profile, "request.timeout.ms") * 1000 + SLACK_US)
+        answer_us = longest_ms(profile, "request.timeout.ms") * 1000 + SLACK_US
+        slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
+        return Terms(key, lags_us=lags, answer_us=answer_us, slack_us=slack_us)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
@@ -225,7 +232,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         if body.role != "leader":
             return NOTHING
         lag_us = state.lags_us.get(event.node, state.lags_us[""])
-        term = Term(body.leader_epoch, body.partition_epoch, body.log_end, witness(event), lag_us, event.wall)
+        by, now_us = witness(event), event.wall
+        term = Term(body.leader_epoch, body.partition_epoch, body.log_end, by, lag_us, now_us, state.slack_us)
         # Who was stopped within a step records the rest of it when it runs again; its own time is that of the step.
         late = event.wall - state.freed_us.get(event.node, -SLACK_US) < SLACK_US
         term.sane_us = event.wall + late

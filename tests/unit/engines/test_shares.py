@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from actors.trace.events import LogAppend, NodeUp, RpcReply, RunEnd, Stamped
+from actors.trace.events import LogAppend, NodeUp, RpcReply, RunEnd, RunMeta, Stamped
 from orchestrator.engines.in_process import InProcessEngine, check
 from orchestrator.engines.routing import branches
 from orchestrator.engines.shares import Shares, Targets, shared_out
 from orchestrator.invariants.folds.conclusion import InvariantResult, conclude
-from orchestrator.invariants.folds.fold import Kind, Profile, profile_of
+from orchestrator.invariants.folds.fold import Kind, Profile, profile_of_run
 from orchestrator.invariants.registry import folds, invariants_of
 from tests.unit.invariants.random_trace import random_trace
 
@@ -28,7 +28,7 @@ def check_in_shares(events: list[Stamped], number: int) -> list[InvariantResult]
     shares = shared_out(census, number)
     targets = Targets(shares)
     sent = {(kind, share) for kind in census for share in targets.of(kind)}
-    profile = next((profile_of(each.body.profile) for each in events if each.type == "run.meta"), Profile())  # type: ignore[union-attr]  # that type has one
+    profile = next((profile_of_run(each.body) for each in events if type(each.body) is RunMeta), Profile())
     ordered = sorted(events, key=lambda event: event.order)
     found = []
     for share in range(number):
