@@ -240,7 +240,8 @@ class MetadataCache(msgspec.Struct):
             self.failures += 1
             return
         self.failures = 0
-        step.set_timer(AGE_TIMER, self.max_age_ms)
+        if "metadata-never-too-old" not in step.defects:
+            step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1
         news = self.update(step, ended.peer, ended.version, response)
         if "equivalent-answers-uncounted" not in step.defects:

@@ -334,6 +334,17 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         "KIP-320",
         nemesis="groups",
     ),
+    Defect(
+        "metadata-never-too-old",
+        "actors.client",
+        "M2",
+        "A client does not refresh its metadata by age.",
+        nemesis="clients",
+        settings=(
+            "nodes.list-offsets-1.config.metadata.max.age.ms=500",
+            "nodes.list-offsets-2.config.metadata.max.age.ms=500",
+        ),
+    ),
     Defect("no-metadata-backoff", "actors.client", "M2", "Metadata is requested again at once.", nemesis="clients"),
 )
 """In the order of their invariants."""

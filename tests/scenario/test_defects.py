@@ -587,6 +587,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
+    "metadata-never-too-old": Proof("ages", r"has had its metadata for \d,\d+ ms, .* its metadata.max.age.ms is 500"),
     "isr-looked-at-seldom": Proof("cut-follower", r"without broker-2, which has not caught up for \d,\d+ ms"),
     "watermark-waits-for-laggards": Proof(
         "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"

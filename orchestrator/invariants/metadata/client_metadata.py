@@ -32,11 +32,12 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvarian
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
 from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
 from orchestrator.invariants.folds.routes import CLIENT
-from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
+from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.metadata.ages import MAX_AGE, Ageing, MetadataIsRefreshedByAge
+from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 
 NOBODY = -1
 BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
-MAX_AGE = "metadata.max.age.ms"
 WITH_EPOCH = ("committed", "seek")
 """Reasons of positions that may have a leader epoch which the client does not know (``ConsPos.reason``)."""
 
@@ -289,16 +290,15 @@ class Unheard(msgspec.Struct, frozen=True):
     by: Witness
 
 
-class Refreshing(WindowState):
+class Refreshing(Ageing):
     """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
     partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
     over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_ms:
     the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by: that event;
-    failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1 none; max_age_us:
-    when metadata is too old then; equivalent: how many in a row brought no news. anew: names of partitions that are
-    taken for those of another topic than before. unheard: what it must hear of next. metadata_epoch: of the last answer
-    that it took over by it. clock: a fault changed the client's clock. silent: who was asked, and is not in the
-    core."""
+    failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1 none; equivalent:
+    how many in a row brought no news. anew: names of partitions that are taken for those of another topic than before.
+    unheard: what it must hear of next. metadata_epoch: of the last answer that it took over by it. silent: who was
+    asked, and is not in the core."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
@@ -309,12 +309,10 @@ class Refreshing(WindowState):
     ended_us: int = -1
     failures: int = 0
     taken_us: int = -1
-    max_age_us: int = 0
     equivalent: int = 0
     anew: set[str] = set()
     unheard: Unheard | None = None
     by: Witness | None = None
-    clock: bool = False
     stopping: bool = False
     metadata_epoch: int = -1
     silent: set[str] = set()
@@ -323,7 +321,7 @@ class Refreshing(WindowState):
         """A client that starts knows nothing."""
         self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
         self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
-        self.taken_us, self.equivalent, self.anew, self.unheard = -1, 0, set(), None
+        self.taken_us, self.equivalent, self.anew, self.unheard, self.age = -1, 0, set(), None, None
 
     def repeats_before(self, at_us: int) -> int:
         """How many answers in a row have brought no news: none any more once the metadata is too old."""
@@ -342,7 +340,7 @@ class Refreshing(WindowState):
         self.taken_us = event.wall
 
 
-class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
+class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
     """A client that finds its metadata outdated has to look for newer metadata, or it asks the wrong broker for ever;
     and it has to pause, or it floods all brokers. It must not act on metadata that it ignored, and it must accept
     metadata that is as new as its own: the leader of a leader epoch may have become available only now.
@@ -350,7 +348,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 answers that broker-1 leads in leader epoch
     4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
     sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
-    takes up a committed position with leader epoch 6 must ask, too. (In KIP-232 a client asks again at once whenever an
+    takes up a committed position with leader epoch 6 must ask, too; and so must anybody when metadata.max.age.ms is
+    over. (In KIP-232 a client asks again at once whenever an
     answer is older than its own metadata; Kafka's client keeps its metadata, and asks again when a broker refuses it or
     reports a newer leader epoch.)
     """
@@ -360,8 +359,8 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
         "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; takes "
-        "up a position with a newer leader epoch than it knows; "
-        "refreshes its metadata again; or, in a window, refreshes it after an error that shows that it is outdated"
+        "up a position with a newer leader epoch than it knows; refreshes its metadata again; or, in a window, "
+        "refreshes it after an error that shows that it is outdated, or by its age"
     )
     route = CLIENT
     types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, ConsPos, Rpc, RpcReply)
@@ -380,19 +379,20 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
 
     def initial(self, key: str, profile: Profile) -> Refreshing:
         first_ms, longest_ms, age_ms = (profile.number(name, key) for name in (*BACKOFF, MAX_AGE))
-        return Refreshing(
-            key, beta_us=beta(profile, self.id), backoff_ms=(first_ms, longest_ms), max_age_us=1000 * age_ms
-        )
+        backoff, brokers, beta_us = (first_ms, longest_ms), HungBrokers.among(profile).brokers, beta(profile, self.id)
+        return Refreshing(key, beta_us=beta_us, backoff_ms=backoff, max_age_us=1000 * age_ms, brokers=brokers)
 
     def hear(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
         if type(body) is CtlWindow:
             return super().hear(state, event)
         if type(body) is CtlFault:
+            state.left.take(body, event.wall)
             state.clock = state.clock or (body.kind in kinds_of(ClockFault) and state.key in body.targets)
         elif body.phase in ("stopping", "draining", "finished"):
             state.stopping = True  # clients end, whatever they were about to do
             state.due.clear()
+            state.age = None
         return NOTHING
 
     def step(self, state: Refreshing, event: Stamped) -> Emissions:
@@ -478,6 +478,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
             state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
         if body.source == "metadata":
             state.take(event, body)
+        armed = self.renewed(state, event) if body.source == "metadata" and not state.stopping else NOTHING
         found: Emissions = NOTHING
         for tp, epoch in body.epochs.items():
             seen = state.seen.get(tp, -1)
@@ -507,7 +508,7 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
                         f"newest that it knew was {seen}"
                     )
                     found = self.violated(state.key, sentence, event)
-        return found
+        return [*found, *armed]
 
     def _left_alone(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
         """A whole answer was refused: it must be older than what the client has, and another one asked for."""
@@ -554,11 +555,12 @@ class OutdatedMetadataIsRefetched(WindowInvariant[Refreshing]):
         if not state.due:
             state.silent.clear()
         self.oblige(state, "refresh", event)
-        return NOTHING if state.armed_us >= 0 else self.arm(state)
+        return self.arm(state)
 
     def _ended(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
         if body.dst not in state.core:
             state.silent.add(body.dst)
+        self.asked(state, event, body)
         if body.api != Api.Metadata.name:
             return NOTHING
         if body.outcome == "answered":

@@ -479,3 +479,118 @@ def test_an_answer_of_an_older_metadata_epoch() -> None:
     assert stubborn.result("M2").violations[0].sentence == (
         f"{CLIENT} did not accept metadata epoch 4 from broker-1 although its own metadata had epoch 4"
     )
+
+
+AGES = {
+    "request.timeout.ms": 1000,
+    "retry.backoff.max.ms": 100,
+    "reconnect.backoff.max.ms": 100,
+    "metadata.max.age.ms": 500,
+}
+DUE_US = 500_000 + 2_000_000 + 2_000_000 + 200_000 + 100_000
+"""The age, and M2's bound with the timers above."""
+
+
+def aged(**more: Any) -> Told:
+    """A client in the core has taken an answer over."""
+    told = Told(nodes={CLIENT: {"config": AGES}}, **more)
+    told.trace.window("open", CLIENT, "broker-1", "broker-2", "broker-3")
+    told.refreshes()
+    told.view(2, 5)
+    return told
+
+
+def later(told: Told, us: int) -> None:
+    """So much later something happens that is about nobody."""
+    told.trace.wall += us
+    told.trace.emit("driver", CtlPhase("running"))
+
+
+def test_metadata_that_is_not_refreshed_by_age() -> None:
+    """Shows that a client which takes an answer over, and asks no more when that is too old, violates M2; no sooner."""
+    told = aged()
+    later(told, DUE_US - 100_000)
+    assert told.trace.result("M2").violated == 0
+    later(told, 200_000)
+    (finding,) = told.trace.result("M2").violations
+    assert finding.events == [told.last]
+    assert finding.sentence == (
+        "consumer-1 has had its metadata for 4,800 ms, and did not refresh it within 4.3 s without a fault that could "
+        "prevent it, although its metadata.max.age.ms is 500"
+    )
+
+
+def test_metadata_that_is_refreshed_by_age() -> None:
+    """Shows that a refresh is a test once the metadata is too old; and that an answer which is not taken over, or none,
+    puts the age off, or does not."""
+    told = aged()
+    tested = told.trace.result("M2").tested
+    for wait_us, more in ((400_000, 1), (600_000, 2)):
+        told.trace.wall += wait_us
+        told.refreshes()
+        told.view(2, 5)
+        tested += more  # one by the pause before it
+        assert told.trace.result("M2").tested == tested
+    for outcome, violated in (("answered", 0), ("timeout", 1), ("disconnect", 1)):
+        told = aged()
+        told.trace.wall += 600_000
+        told.refreshes(outcome=outcome)
+        later(told, DUE_US)
+        assert told.trace.result("M2").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("what", "violated"),
+    [("nothing", 1), ("error", 1), ("out", 0), ("closed", 0), ("clock", 0), ("restarted", 0), ("down", 0), ("stop", 0)],
+)
+def test_who_need_not_refresh_by_age(what: str, violated: int) -> None:
+    """Shows that nothing is due outside windows, nor from who is not in the core, has a wrong clock, begins anew, is
+    gone or is stopped; and that an error that shows the metadata to be outdated is another obligation, kept too."""
+    told = aged()
+    if what == "error":
+        told.is_refused()
+    elif what in ("out", "closed"):
+        told.trace.window("close", CLIENT, "broker-1", "broker-2", "broker-3")
+        if what == "out":
+            told.trace.window("open", "broker-1", "broker-2", "broker-3")
+    elif what == "clock":
+        told.trace.emit("driver", CtlFault("c", "clock-jump", "start", [CLIENT], {}))
+    elif what == "restarted":
+        told.trace.up(CLIENT, "consumer")
+    elif what == "down":
+        told.trace.down(CLIENT)
+    elif what == "stop":
+        told.trace.emit("driver", CtlPhase("stopping"))
+    later(told, 2 * DUE_US)
+    found = told.trace.result("M2").violations
+    assert any("has had its metadata for" in each.sentence for each in found) == violated
+
+
+def test_a_window_that_opens_later() -> None:
+    """Shows that the bound counts from the window, and that faults on clocks of others change nothing."""
+    told = aged()
+    told.trace.emit("driver", CtlFault("c", "clock-jump", "start", ["broker-1"], {}))
+    core = (CLIENT, "broker-1", "broker-2", "broker-3")
+    told.trace.window("close", *core)
+    later(told, 2 * DUE_US)
+    told.trace.window("open", *core)
+    later(told, DUE_US - 600_000)
+    assert told.trace.result("M2").violated == 0
+    later(told, 200_000)
+    assert told.trace.result("M2").violated == 1
+
+
+@pytest.mark.parametrize(("silent", "asked", "excused"), [(1, 0, 0), (2, 0, 1), (1, 1, 0), (1, 2, 1), (0, 2, 1)])
+def test_refreshing_where_brokers_are_silent(silent: int, asked: int, excused: int) -> None:
+    """Shows that the bound is for one broker outside the core, whether it was asked or cannot be connected to."""
+    told = Told(nodes={CLIENT: {"config": AGES}}, topics={"orders": {"replicas": [[1, 2, 3]], "config": {}}})
+    core = [f"broker-{number}" for number in (3, 2, 1)][: 3 - silent]
+    told.trace.window("open", CLIENT, *core)
+    told.refreshes()
+    told.view(2, 5)
+    for number in range(asked):
+        told.trace.wall += 1_000_000
+        told.refreshes(outcome="timeout", broker=1 if number < silent else 7 + number)
+    later(told, DUE_US)
+    result = told.trace.result("M2")
+    assert (result.violated, result.excused) == (1 - excused, {"silent-nodes": 1} if excused else {})
