@@ -342,7 +342,7 @@ class ConsumerCoordinator(msgspec.Struct):
             self.lose_coordinator(step, E.NETWORK_EXCEPTION)
             peer = ""
             membership.session_end_ms = now + membership.settings.session_ms
-        elif peer and now >= membership.poll_end_ms:
+        elif peer and now >= membership.poll_end_ms and "stalls-unheeded" not in step.defects:
             self.leave(step, owner, "consumer poll timeout has expired.")
             return peer
         elif peer and now >= membership.due_ms and owner.net.ready(step, peer, COORDINATOR):

@@ -32,7 +32,7 @@ from actors.node.list_timestamps import LATEST
 from actors.node.network_client import Ended
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow
-from actors.trace.events import ConsPos, MetaWait
+from actors.trace.events import ConsPos, ConsStall, MetaWait
 from actors.trace.group_events import Entry
 
 COMMIT_DUE = "group/commit-due"
@@ -309,8 +309,11 @@ class GroupConsumerNode(ConsumerNode):
         """The application begins or ends not to poll."""
         if not self.stalled and self.goes_on:
             self.stalled = True
+            step.record(ConsStall(self.spec.workload["group"], "begin"))
             step.set_timer(STALL, self.spec.workload["stall_ms"])
             return
+        if self.stalled:
+            step.record(ConsStall(self.spec.workload["group"], "end"))
         self.stalled = False
         if not self.blocked:
             self._take_held(step)

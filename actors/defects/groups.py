@@ -278,6 +278,14 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "stalls-unheeded",
+        _MEMBER,
+        "O10",
+        "A member whose application does not poll stays in its group, however long that lasts.",
+        "KIP-62",
+        nemesis="groups",
+    ),
+    Defect(
         "commits-by-itself-once",
         _MEMBER,
         "O11",

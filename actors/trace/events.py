@@ -79,6 +79,7 @@ from actors.trace.group_events import (
     NO_ENTRY as NO_ENTRY,
     REBALANCE_TIMEOUT as REBALANCE_TIMEOUT,
     ConsOwn as ConsOwn,
+    ConsStall as ConsStall,
     Entry as Entry,
     GroupEvent,
     GrpCommit as GrpCommit,

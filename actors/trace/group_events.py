@@ -142,4 +142,11 @@ class ConsOwn(TraceEvent, frozen=True, tag="cons.own"):
     reason: OwnReason = "assign"
 
 
-GroupEvent = GrpGen | GrpOut | GrpCommit | GrpLoad | GrpFetch | ConsOwn
+class ConsStall(TraceEvent, frozen=True, tag="cons.stall"):
+    """The application of a group's member does not poll from now on (begin), or polls again (end)."""
+
+    group: str
+    phase: Literal["begin", "end"]
+
+
+GroupEvent = GrpGen | GrpOut | GrpCommit | GrpLoad | GrpFetch | ConsOwn | ConsStall

@@ -143,6 +143,10 @@ def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     of topics that are deleted and of decisions that are taken back."""
     names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, DELETIONS)
     seen = {event.type for name in names for event in recorded(name)}
-    groups = {each for each in EVENT_TYPES if each.startswith(("grp.", "commit.", "committed.", "offsets."))}
-    elsewhere = {"run.repeat", "node.stall", "cons.own", "meta.wait", "meta.mint", "part.remove", "txn.taken-back"}
+    groups = {
+        each
+        for each in EVENT_TYPES
+        if each.startswith(("grp.", "cons.own", "cons.stall", "commit.", "committed.", "offsets."))
+    }
+    elsewhere = {"run.repeat", "node.stall", "meta.wait", "meta.mint", "part.remove", "txn.taken-back"}
     assert set(EVENT_TYPES) - seen == {*elsewhere, *groups}

@@ -694,6 +694,7 @@ PROOFS: dict[str, Proof] = {
     "waiting-members-expire": Proof(
         "group-stalls", r"for its silence, though it waited for the answer to its JoinGroup"
     ),
+    "stalls-unheeded": Proof("unpolled", r"although its application had not polled for \d,\d+ ms, and its max.poll"),
     "silent-statics-stay": Proof("static-cut-off", r"group g has been Stable .* its member \S+ is cut off from it"),
     "absent-statics-go": Proof("static-absent", r"a rebalance which it did not join, though it is a static member"),
     "rebalance-timeout-short": Proof(

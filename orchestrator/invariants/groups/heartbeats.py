@@ -12,6 +12,7 @@ from actors.node.messages import Api
 from actors.trace.events import (
     ClockSet,
     ConsOwn,
+    ConsStall,
     CtlFault,
     CtlPhase,
     GrpGen,
@@ -27,6 +28,7 @@ from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.groups.beats import Beats
 from orchestrator.invariants.groups.contact import COORDINATOR, Contact, contact, sent_us
+from orchestrator.invariants.groups.stalls import Stalls
 
 LIMITS = ("session.timeout.ms", "max.poll.interval.ms")
 """After which a coordinator removes a member: of which it hears nothing, or which does not join a rebalance."""
@@ -68,8 +70,9 @@ class Heard(State):
     its answer. synced: it has its assignment in the present generation, so that nobody waits for its SyncGroup.
     loaded_us: broker -> when it last took up, gave up or read a partition with groups, or started. generation: in which
     it has its assignment, -1 it may be in another one by now; formed: broker -> in which it has the group. leaves: it
-    leaves when it is closed; contact: whether it knows its coordinator; beats: when its next heartbeat is due. leaving:
-    it has yet to ask to leave. draining: the run ends. skewed: a clock was set."""
+    leaves when it is closed; contact: whether it knows its coordinator; beats: when its next heartbeat is due. stalls:
+    whether its application polls. leaving: it has yet to ask to leave. draining: the run ends. skewed: a clock was
+    set."""
 
     epsilon_us: int = 0
     group: str = ""
@@ -88,6 +91,7 @@ class Heard(State):
     leaves: bool = False
     contact: Contact = msgspec.field(default_factory=Contact)
     beats: Beats = msgspec.field(default_factory=lambda: Beats(0))
+    stalls: Stalls = msgspec.field(default_factory=Stalls)
     leaving: Leaving | None = None
     draining: bool = False
     skewed: bool = False
@@ -118,6 +122,9 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     Who does not send heartbeats any more has to say so. Example: the application of consumer-2 closes its consumer, and
     makes another one, without a LeaveGroup: nobody reads the partitions of the former one for 45 s. And who sends them
     too rarely is removed, rightly, again and again: consumer-3 sends one each 45 s instead of each 3 s.
+
+    Who is alive and does nothing has to give up its place. Example: the application of consumer-4 has not polled for
+    max.poll.interval.ms, and consumer-4 sends heartbeats all the same, so that nobody reads its partitions.
     """
 
     id = "O10"
@@ -132,11 +139,12 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     tested_when = (
         "a coordinator that knows a member answers it again, or puts it out for its silence, or answers a heartbeat of "
         "a former generation; and a member sends a heartbeat after a call that its coordinator has answered, or a "
-        "dynamic one is closed that knows its coordinator"
+        "dynamic one is closed that knows its coordinator, or one that had sent heartbeats does not poll for longer "
+        "than max.poll.interval.ms"
     )
     route = NODE
     of_groups = True
-    types = (Rpc, ConsOwn)
+    types = (Rpc, ConsOwn, ConsStall)
     unseen = (
         (
             "a member that is removed for another reason than its silence, and does not ask the same coordinator "
@@ -149,6 +157,8 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             "may have lost their coordinator"
         ),
         "the first heartbeat after a call of the member that failed, or was refused, and after a pause of its process",
+        "whether a member whose application does not poll says that it leaves: it may have lost its coordinator",
+        "how long an application that waits for a commit of its own does not poll",
         "members in runs in which a clock was set",
     )
 
@@ -170,6 +180,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             leaves=bool(leaves),
             contact=contact(interval_ms, session_us // 1000),
             beats=Beats(1000 * interval_ms),
+            stalls=Stalls(poll_us),
         )
 
     # ---- coordinators -----------------------------------------------------------------------------------------
@@ -185,6 +196,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             return self._phase(state, event, body)
         elif kind is CtlFault:
             state.beats.faulted(state.key, body)
+            state.stalls.faulted(state.key, body)
         elif kind is GrpGen:
             if body.group == state.group:
                 self._formed(state, event, body.state != "Dead", body.generation)
@@ -205,6 +217,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
         if event.node == state.key:
             state.contact.broker = ""
             state.beats.begin_anew()
+            state.stalls.begin_anew()
             state.begin_anew()
             state.leaving = None
         elif event.node == state.coordinator:
@@ -277,6 +290,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     def _goes(self, state: Heard, event: Stamped, body: ConsOwn) -> Emissions:
         """The application closes its consumer, or makes a new one after that."""
         if body.reason == "join":
+            state.stalls.joined(event.wall)
             return self._left_out(state, event)
         knows = state.contact.is_near(event.wall) and not state.skewed
         if body.reason == "leave" and state.leaves and knows and body.member and body.generation >= 0:
@@ -285,6 +299,9 @@ class HeardMembersStay(KeyedInvariant[Heard]):
 
     def step(self, state: Heard, event: Stamped) -> Emissions:
         body: Any = event.body
+        if type(body) is ConsStall:
+            state.tested += state.stalls.told(event, body) and not state.skewed
+            return NOTHING
         if type(body) is ConsOwn:
             found = self._goes(state, event, body)
             if body.reason == "assign":
@@ -311,6 +328,13 @@ class HeardMembersStay(KeyedInvariant[Heard]):
     def _beats(self, state: Heard, event: Stamped, body: Rpc) -> Emissions:
         before = state.beats.by
         waited_us = state.beats.called(event, body)
+        stalled_us = state.stalls.called(event, body)
+        if stalled_us >= 0 and not state.skewed:
+            sentence = (
+                f"{state.key} sent a heartbeat although its application had not polled for {stalled_us // 1000:,} ms, "
+                f"and its {LIMITS[1]} is {state.stalls.limit_us // 1000:,} ms"
+            )
+            return self.violated(state.key, sentence, state.stalls.by, event)
         if waited_us < 0 or state.skewed:
             return NOTHING
         state.tested += 1

@@ -143,11 +143,11 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
 
     Example: consumer-2 died, and its session.timeout.ms is 2 s; half a minute later broker-1, which has been
     coordinator all the time, still has it among the members of the stable generation 4. Or consumer-2 is up, but has
-    been cut off from broker-1 for half a minute. Or broker-1 has waited since
-    the beginning of the rebalance for consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is
-    formed with consumer-2, a dynamic member, which has not joined; or without it, though its max.poll.interval.ms is
-    not over; or without it, though it was in generation 4 and nobody has put it out. Or a new coordinator puts
-    consumer-2 out a second after it has read its log.
+    been cut off from broker-1 for half a minute. Or broker-1 has waited since the beginning of the rebalance for
+    consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is formed with consumer-2, a dynamic
+    member, which has not joined; or without it, though its max.poll.interval.ms is not over; or without it, though it
+    was in generation 4 and nobody has put it out. Or a new coordinator puts consumer-2 out a second after it has read
+    its log.
     """
 
     id = "O9"

@@ -349,9 +349,8 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
     4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
     sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
     takes up a committed position with leader epoch 6 must ask, too; and so must anybody when metadata.max.age.ms is
-    over. (In KIP-232 a client asks again at once whenever an
-    answer is older than its own metadata; Kafka's client keeps its metadata, and asks again when a broker refuses it or
-    reports a newer leader epoch.)
+    over. (In KIP-232 a client asks again at once whenever an answer is older than its own metadata; Kafka's client
+    keeps its metadata, and asks again when a broker refuses it or reports a newer leader epoch.)
     """
 
     id = "M2"

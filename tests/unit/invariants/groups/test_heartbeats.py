@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ClockSet, ConsOwn, CtlFault, CtlPhase, GrpGen, GrpOut, Rpc
+from actors.trace.events import ClockSet, ConsOwn, ConsStall, CtlFault, CtlPhase, GrpGen, GrpOut, Rpc
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, GroupTrace
 from tests.unit.invariants.trace_builder import TP
 
@@ -383,3 +383,84 @@ def test_when_no_heartbeat_is_due(between: str) -> None:
         trace.emit("driver", CtlFault("f1", "pause", "stop", [ONE], {}))
     trace.call("Heartbeat", after_ms=20_000)
     assert trace.wrong == (between == "goes")
+
+
+def stalls(trace: Heartbeats, phase: Any = "begin", after_ms: int = 5) -> str:
+    """The application of the member does not poll any more, or polls again."""
+    trace.wall += 1000 * (after_ms - 1)
+    return trace.emit(ONE, ConsStall(GROUP, phase))
+
+
+STALLING = {"session.timeout.ms": 45_000, "max.poll.interval.ms": 2_000, "heartbeat.interval.ms": 15_000}
+LAST_MS = 2_505
+"""How long after the begin of a stall a heartbeat may be answered that took no time, with the rounding of times."""
+
+
+@pytest.mark.parametrize(("after_ms", "violated"), [(LAST_MS, 0), (LAST_MS + 1, 1)])
+@pytest.mark.parametrize("errors", [(), (KafkaError.REBALANCE_IN_PROGRESS,)])
+def test_a_member_whose_application_does_not_poll(after_ms: int, violated: int, errors: tuple[int, ...]) -> None:
+    """Shows that a member sends no heartbeat any more when its application has not polled for max.poll.interval.ms,
+    whatever the answer, and half a second after that."""
+    trace = Heartbeats(**STALLING)
+    begun = stalls(trace)
+    sent = trace.call("Heartbeat", *errors, after_ms=after_ms)
+    assert trace.wrong == violated
+    for finding in trace.result("O10").violations:
+        assert finding.events == [begun, sent]
+        assert finding.sentence == (
+            "consumer-1 sent a heartbeat although its application had not polled for 2,501 ms, and its "
+            "max.poll.interval.ms is 2,000 ms"
+        )
+
+
+def test_when_a_stall_tests_a_member() -> None:
+    """Shows that a member is tested by a stall that is too long, if it had sent heartbeats in it."""
+    for stalled_ms, beats, tested in ((3000, 1, 1), (2000, 1, 0), (3000, 0, 0)):
+        trace = Heartbeats(**STALLING)
+        trace.call("Heartbeat")
+        stalls(trace)
+        for _ in range(beats):
+            trace.call("Heartbeat")
+        before = trace.result("O10").tested
+        stalls(trace, "end", after_ms=stalled_ms)
+        assert trace.result("O10").tested - before == tested
+        assert trace.wrong == 0
+
+
+@pytest.mark.parametrize(
+    ("between", "violated"),
+    [("nothing", 1), ("fails", 1), ("polls", 0), ("joins", 0), ("restarts", 0), ("paused", 0), ("clock", 0)],
+)
+def test_who_may_send_heartbeats_after_a_stall(between: str, violated: int) -> None:
+    """Shows that the time counts from when the member joined, if that was later; that nothing is said of a member that
+    polls again or begins anew, of a process that was paused, and where a clock was set. An attempt to join that fails
+    is none."""
+    trace = Heartbeats(**STALLING)
+    stalls(trace)
+    trace.call("Heartbeat", after_ms=1500)
+    if between == "fails":
+        trace.call("JoinGroup", outcome="disconnect")
+    elif between == "polls":
+        stalls(trace, "end")
+    elif between == "joins":
+        trace.call("JoinGroup")
+    elif between == "restarts":
+        trace.up(ONE, "group-consumer")
+    elif between == "paused":
+        for phase in ("start", "stop"):
+            trace.emit("driver", CtlFault("f1", "pause", phase, [ONE], {}))
+    elif between == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.call("Heartbeat", after_ms=1500)
+    assert trace.wrong == violated
+
+
+@pytest.mark.parametrize(("before_ms", "violated"), [(5, 0), (100, 1)])
+def test_a_heartbeat_that_is_answered_after_a_stall(before_ms: int, violated: int) -> None:
+    """Shows that the time of the sending counts; one that may have been sent at the end of the stall is not judged."""
+    trace = Heartbeats(**STALLING)
+    stalls(trace)
+    stalls(trace, "end", after_ms=4_000)
+    trace.wall += 19_000
+    trace.emit(ONE, Rpc("Heartbeat", 4, "broker-1", "coordinator", 1, "answered", [], took_ms=20 + before_ms))
+    assert trace.wrong == violated
