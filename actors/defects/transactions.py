@@ -171,6 +171,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "repeated-commit-sticks",
+        _COORDINATOR,
+        "T12",
+        "A coordinator that is asked once more for a commit commits the next transactions, too, before it is asked.",
+        "KAFKA-17754",
+        nemesis="transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "transaction-before-hw",
         _COORDINATOR,
         "T13",

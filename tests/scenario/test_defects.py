@@ -787,6 +787,9 @@ PROOFS: dict[str, Proof] = {
     "timed-out-at-twice": Proof("stays-open", r"with a timeout of 3,000 ms, at [\d,]+ ms: [\d,]+ ms too late"),
     "timeout-unheeded": Proof("transactions", r"with a timeout of 900,000 ms, but its producer asks for [\d,]+ ms"),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
+    "repeated-commit-sticks": Proof(
+        "repeated-ends", r"decided to commit .*, epoch \d+, but its application had not asked for that"
+    ),
     "transaction-before-hw": Proof(
         "transactions", r"by offset \d+ of __transaction_state-\d, but leaders had committed"
     ),

@@ -34,6 +34,7 @@ from orchestrator.invariants.transactions.decided import (
     MARKER_OF_FORMER,
     REMEMBERED,
     Begins,
+    LateEnds,
 )
 from orchestrator.invariants.transactions.refused_ends import Held, goes_on_rightly, held, wrongly_refused
 
@@ -222,12 +223,16 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
 
 class Fate(msgspec.Struct, frozen=True, gc=False):
     """How a coordinator decided a transaction. ``data_epoch``: producer epoch of its records; ``begins``: how many had
-    been begun in that epoch by then."""
+    been begun in that epoch by then. ``offset``: of the record, or ``loaded``: of the last one that another coordinator
+    has read, in ``coordinator_epoch``."""
 
     data_epoch: int
     commits: bool
     by: Witness
     begins: int = 0
+    offset: int = -1
+    coordinator_epoch: int = -1
+    loaded: bool = False
 
 
 class Begun(msgspec.Struct):
@@ -242,14 +247,17 @@ class Begun(msgspec.Struct):
 
 class Wishes(State):
     """Of a producer id. ``begun``: producer epoch -> what its application did in it; each epoch for itself, since a
-    process that was replaced goes on in its own until a broker fences it. ``before``: requests for an end that got no
-    answer, and may come late, (epoch, commit). ``fates``: the last ones; ``completed``: a coordinator has completed the
-    last one. ``held``: what the last coordinator to say so has in memory."""
+    process that was replaced goes on in its own until a broker fences it. ``late``: requests for an end that got no
+    answer. ``fates``: the last ones; ``completed``: a coordinator has completed the last one. ``coordinator_epoch``:
+    the newest one of who decided; ``rewound``: the log of the coordinator that began last lacks the last decision.
+    ``held``: what the last coordinator to say so has in memory."""
 
     begun: dict[int, Begun] = {}
-    before: list[tuple[int, bool]] = []
+    late: LateEnds = msgspec.field(default_factory=LateEnds)
     fates: list[Fate] = []
     completed: bool = False
+    coordinator_epoch: int = -1
+    rewound: bool = False
     held: Held | None = None
 
     def known(self, epoch: int) -> Begun:
@@ -263,6 +271,31 @@ class Wishes(State):
         if len(self.begun) > REMEMBERED:
             del self.begun[next(iter(self.begun))]
         return own
+
+    def is_told_again(self, event: Stamped, data_epoch: int, commits: bool, version: int) -> bool:
+        """Whether a decision is one that is known, from who decided so or has read it. A coordinator that is replaced
+        learns late that its decision is committed, which its successor has read long since, and may itself read its log
+        late. Below transaction.version 2 transactions share an epoch: a load tells the last decision, or, from a log
+        that has lost its end, any."""
+        body: Any = event.body
+        alike = [each for each in self.fates if (each.data_epoch, each.commits) == (data_epoch, commits)]
+        if type(body) is not TxnLoad:
+            self.rewound = False
+            return any(
+                each.loaded and each.coordinator_epoch > body.coordinator_epoch and each.offset >= body.log_offset
+                for each in alike
+            )
+        if body.coordinator_epoch < self.coordinator_epoch:
+            return True
+        if version >= EPOCH_BUMP or not self.fates:
+            return bool(alike)
+        last, asked = self.fates[-1], self.known(data_epoch).asked
+        as_asked = asked is not None and asked.commit == commits
+        self.rewound = self.rewound or body.end <= last.offset
+        if self.rewound:
+            return bool(alike) and not as_asked
+        # If the last one is complete, its former coordinator did not live to say that it decided the next one, too.
+        return last in alike and not (self.completed and as_asked)
 
 
 class EndsAreAsAsked(KeyedInvariant[Wishes]):
@@ -309,9 +342,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         elif kind is EndInvoke:
             state.noted(body.producer_epoch).asked = Asked(body.producer_epoch, body.commit, witness(event))
         elif kind is EndReturn:
-            if isinstance(body.unanswered, int):
-                state.before.append((body.producer_epoch, body.commit))
-                del state.before[:-REMEMBERED]
+            state.late.note(body, REMEMBERED)
             return self._told(state, event, body) if body.asked else NOTHING
         elif kind is TxnState:
             state.held = held(event, state.key)
@@ -328,17 +359,16 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
 
     def _decided(self, state: Wishes, event: Stamped, epoch: int, commits: bool, version: int) -> Emissions:
         data_epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
+        if state.is_told_again(event, data_epoch, commits, version):
+            return NOTHING
         last = state.fates[-1] if state.fates else None
-        known = state.fates if version >= EPOCH_BUMP else state.fates[-1:]  # below that transactions share an epoch
-        if type(event.body) is TxnLoad and any(
-            (each.data_epoch, each.commits) == (data_epoch, commits) for each in known
-        ):
-            asked = state.known(data_epoch).asked
-            if version >= EPOCH_BUMP or not state.completed or asked is None or asked.commit != commits:
-                return NOTHING  # a decision that is known, as another coordinator has read it
-            # That one is complete: its former coordinator did not live to say that it decided the next one, too.
+        body: Any = event.body
+        loaded = type(body) is TxnLoad
+        offset = body.end - 1 if loaded else body.log_offset
+        fate = Fate(data_epoch, commits, witness(event), state.known(data_epoch).times, offset)
+        state.fates.append(msgspec.structs.replace(fate, coordinator_epoch=body.coordinator_epoch, loaded=loaded))
+        state.coordinator_epoch = max(state.coordinator_epoch, body.coordinator_epoch)
         state.completed = False
-        state.fates.append(Fate(data_epoch, commits, witness(event), state.known(data_epoch).times))
         del state.fates[:-REMEMBERED]
         if not commits or not state.begun:
             return NOTHING
@@ -355,7 +385,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             )
         )
         by = None if asked is None else asked.by
-        if version < EPOCH_BUMP and (data_epoch, True) in state.before:
+        if version < EPOCH_BUMP and state.late.take(int(state.key), data_epoch, True):
             return self.excused("epoch-shared", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
 
@@ -367,7 +397,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {new.data_epoch}, but "
             "it had already been aborted since its application began it"
         )
-        if version < EPOCH_BUMP and (new.data_epoch, False) in state.before:
+        if version < EPOCH_BUMP and state.late.take(int(state.key), new.data_epoch, False):
             return self.excused("epoch-shared", state.key, sentence, last.by, event)
         return self.violated(state.key, sentence, last.by, event)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogAppend, Stamped, TraceEvent, TxnLoad, TxnState
+from actors.trace.events import EndReturn, LogAppend, Stamped, TraceEvent, TxnLoad, TxnState
 from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.folds.memory import forget_first
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
 DECISIONS: dict[str, bool] = {"PrepareCommit": True, "PrepareAbort": False}
@@ -29,7 +30,7 @@ MARKER_OF_FORMER = (
 """When a transaction ends by a marker that was sent for an earlier one."""
 EPOCH_SHARED = (
     "Below transaction.version 2 all transactions of a producer have the same epoch, so a late EndTxn of an earlier "
-    "transaction, which got no answer then, ends the open one (KAFKA-17754)."
+    "transaction, which got no answer then, ends the open one (KAFKA-17754). Each such request may do so once."
 )
 """When a transaction ends by a request that was sent for an earlier one."""
 
@@ -72,6 +73,30 @@ class Begins(msgspec.Struct):
         if begun is None or not body.marker or begun.version >= EPOCH_BUMP:
             return False
         return begun.producer_epoch == body.producer_epoch and sent_before(event.cause, begun.by)
+
+
+class LateEnds(msgspec.Struct):
+    """Requests for an end that got no answer: (producer id, epoch, commit) -> how many of them may still come late."""
+
+    left: dict[tuple[int, int, bool], int] = {}
+
+    def note(self, body: EndReturn, most: int) -> None:
+        """An application's request for an end is over. Of so many kinds at most the requests are remembered."""
+        if isinstance(body.unanswered, int):
+            kind = (body.producer_id, body.producer_epoch, body.commit)
+            self.left[kind] = self.left.pop(kind, 0) + body.unanswered
+            forget_first(self.left, most)
+
+    def may_come(self, producer_id: int, producer_epoch: int, commit: bool) -> bool:
+        """Whether one may still come late."""
+        return self.left.get((producer_id, producer_epoch, commit), 0) > 0
+
+    def take(self, producer_id: int, producer_epoch: int, commit: bool) -> bool:
+        """Whether one has come late, as a decision shows that nobody else can have asked for; it comes no more."""
+        may_come = self.may_come(producer_id, producer_epoch, commit)
+        if may_come:
+            self.left[producer_id, producer_epoch, commit] -= 1
+        return may_come
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):

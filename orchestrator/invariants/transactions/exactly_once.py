@@ -9,7 +9,9 @@ import msgspec
 from actors.node.isolation import READ_COMMITTED
 from actors.node.spec import node_name
 from actors.trace.events import (
+    BeginInvoke,
     CommittedReturn,
+    EndInvoke,
     EndReturn,
     GrpCommit,
     LogAppend,
@@ -34,7 +36,14 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.routes import RUN
 from orchestrator.invariants.mirrors.loss import LOSS
 from orchestrator.invariants.mirrors.partition_losses import Lost, PartitionLosses
-from orchestrator.invariants.transactions.decided import DECISIONS, EPOCH_BUMP, EPOCH_SHARED, MARKER_OF_FORMER, Begins
+from orchestrator.invariants.transactions.decided import (
+    DECISIONS,
+    EPOCH_BUMP,
+    EPOCH_SHARED,
+    MARKER_OF_FORMER,
+    Begins,
+    LateEnds,
+)
 
 REMEMBERED = 1 << 13
 """Input records of a group and partition that are remembered."""
@@ -119,8 +128,8 @@ class Processing(State):
     or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it
     was read last; more than once where a poll has it more than once, of which those sent already are gone.
     ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
-    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> how. ``late``: producer
-    id -> requests for an end that got no answer, and may come late, (producer epoch, commit).
+    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> how. ``late``: requests
+    for an end that got no answer. ``asked``: producer id and epoch -> the end that its application has asked for.
     ``cut_us``: partition -> when its log may have lost its end last. ``deleted``: partition -> where its log started,
     each higher than the one before. ``leaders``: partition -> its leader, "" none. ``commits``: group and input
     partition -> the position that it committed last."""
@@ -136,7 +145,8 @@ class Processing(State):
     losses: list[Lost] = []
     disks: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     decisions: dict[str, dict[int, Decision]] = {}
-    late: dict[int, list[tuple[int, bool]]] = {}
+    late: LateEnds = msgspec.field(default_factory=LateEnds)
+    asked: dict[tuple[int, int], bool] = {}
     cut_us: dict[str, int] = {}
     deleted: dict[str, list[Deleted]] = {}
     leaders: dict[str, str] = {}
@@ -160,7 +170,10 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     tested_when = "a consumer at read_committed gets the output of a record"
     route = RUN
     of_transactions = True
-    types = (PollReturn, SendInvoke, GrpCommit, CommittedReturn, TxnState, EndReturn, LogAppend, LogStart)
+    types = (
+        *(PollReturn, SendInvoke, GrpCommit, CommittedReturn, TxnState, LogAppend, LogStart),
+        *(BeginInvoke, EndInvoke, EndReturn),
+    )
     cases = {LogAppend: ("leader",)}
     exemptions = {
         "marker-of-former": MARKER_OF_FORMER,
@@ -236,17 +249,12 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         if type(body) is TxnState:
             state.homes[body.transactional_id] = body.tp
             if body.to_state in DECISIONS:
-                commits = DECISIONS[body.to_state]
-                late = (body.producer_epoch, commits) in state.late.get(body.producer_id, ())
-                decision = Decision(commits, late and body.client_version < EPOCH_BUMP)
+                decision = Decision(DECISIONS[body.to_state], self._is_shared(state, body))
                 _remember(state.decisions.setdefault(body.transactional_id, {}), event.wall, decision)
             state.begins.take(event, body)
             return NOTHING
-        if type(body) is EndReturn:
-            if isinstance(body.unanswered, int):
-                late_ones = state.late.setdefault(body.producer_id, [])
-                late_ones.append((body.producer_epoch, body.commit))
-                del late_ones[:-REMEMBERED]
+        if type(body) is BeginInvoke or type(body) is EndInvoke or type(body) is EndReturn:
+            self._asked(state, body)
             return NOTHING
         if type(body) is SendInvoke:
             self._sent(state, event, body)
@@ -261,6 +269,27 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             for uid, where in places.items():
                 _remember(reads, uid, where)
         return self._read(state, event, body) if body.isolation == READ_COMMITTED else NOTHING
+
+    @staticmethod
+    def _asked(state: Processing, body: BeginInvoke | EndInvoke | EndReturn) -> None:
+        """An application begins a transaction, asks for its end, or is told of that."""
+        if type(body) is EndReturn:
+            state.late.note(body, REMEMBERED)
+        elif type(body) is EndInvoke:
+            _remember(state.asked, (body.producer_id, body.producer_epoch), body.commit)
+        else:
+            state.asked.pop((body.producer_id, body.producer_epoch), None)
+
+    @staticmethod
+    def _is_shared(state: Processing, body: TxnState) -> bool:
+        """Whether a late request may have decided a transaction. It certainly has, and comes no more, if the
+        application had not asked for that end."""
+        if body.client_version >= EPOCH_BUMP:
+            return False
+        producer, commits = (body.producer_id, body.producer_epoch), DECISIONS[body.to_state]
+        if state.asked.get(producer) is commits:
+            return state.late.may_come(*producer, commits)
+        return state.late.take(*producer, commits)
 
     @staticmethod
     def _positions(state: Processing, event: Stamped, body: CommittedReturn) -> None:

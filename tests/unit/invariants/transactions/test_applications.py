@@ -218,6 +218,68 @@ def test_a_request_that_ends_the_next_transaction(version: int, unanswered: int 
     assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
 
 
+@pytest.mark.parametrize(("unanswered", "excused", "violated"), [(1, 1, 1), (2, 2, 0)])
+def test_a_request_that_comes_late_comes_once(unanswered: int, excused: int, violated: int) -> None:
+    """Shows that a request without an answer excuses the commit of one transaction that was to be aborted, and no
+    second one; and that a commit which was asked for takes nothing off."""
+    trace = TransactionTrace()
+    for number, commit in enumerate((True, True, False, False)):
+        trace.app_begins(number, version=1)
+        trace.begins(version=1)
+        trace.app_asks(commit, number)
+        trace.decides(True, 3, version=1)
+        trace.completes(True, 3, version=1)
+        trace.app_told(commit, "ok" if commit else "unknown", number, unanswered=UNSET if number else unanswered)
+    result = trace.result("T12")
+    assert (result.excused.get("epoch-shared", 0), result.violated) == (excused, violated)
+
+
+def late_commit() -> TransactionTrace:
+    """A transaction that was to be aborted is open, up to 7 of the log, after one that was aborted, and one of which a
+    request for its commit got no answer. Another coordinator has read a commit of it at 7."""
+    trace = TransactionTrace()
+    for number, commit in enumerate((True, False)):
+        trace.app_begins(number, version=1)
+        trace.begins(version=1)
+        trace.app_asks(commit, number)
+        trace.decides(commit, 3, version=1)
+        trace.completes(commit, 3, version=1)
+        trace.app_told(commit, number=number, unanswered=1 if commit else UNSET)
+    trace.app_begins(2, 3, 1)
+    trace.begins(version=1)
+    trace.app_asks(False, 2)
+    trace.loads("PrepareCommit", 3, 8, version=1)
+    return trace
+
+
+@pytest.mark.parametrize(("offset", "coordinator_epoch", "violated"), [(7, 0, 0), (8, 0, 1), (7, 1, 1)])
+def test_a_decision_that_its_replaced_coordinator_tells_late(
+    offset: int, coordinator_epoch: int, violated: int
+) -> None:
+    """Shows that the decision which a coordinator has read in its log is the same as that of its predecessor, who
+    learns later that it is committed; not one that was written after that, or by the same coordinator."""
+    trace = late_commit()
+    trace.decides(True, 3, version=1, offset=offset, coordinator_epoch=coordinator_epoch)
+    result = trace.result("T12")
+    assert (result.excused, result.violated) == ({"epoch-shared": 1}, violated)
+
+
+@pytest.mark.parametrize(("coordinator_epoch", "end", "violated"), [(1, 12, 0), (3, 9, 0), (3, 12, 1)])
+def test_a_load_of_an_older_decision(coordinator_epoch: int, end: int, violated: int) -> None:
+    """Shows that a coordinator which was replaced while it read its log, and one whose log has lost the last decision,
+    tell nothing new of the one before."""
+    trace = late_commit()
+    trace.completes(True, 3, version=1, offset=8)
+    trace.app_told(False, "fail", 2)
+    trace.app_begins(3, 3, 1)
+    trace.begins(version=1)
+    trace.app_asks(False, 3)
+    trace.decides(False, 3, version=1, offset=10, coordinator_epoch=2)
+    trace.loads("PrepareCommit", 3, end, version=1, coordinator_epoch=coordinator_epoch)
+    result = trace.result("T12")
+    assert (result.excused, result.violated) == ({"epoch-shared": 1}, violated)
+
+
 def test_an_application_that_is_told_otherwise() -> None:
     """Shows that an answer other than the decision violates T12; one that is not known never does."""
     for told, outcome, status in ((True, "ok", "violated"), (True, "unknown", "vacuous"), (False, "ok", "held")):

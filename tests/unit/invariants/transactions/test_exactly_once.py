@@ -276,6 +276,43 @@ def test_an_end_that_was_asked_for_a_former_transaction(
 
 
 @pytest.mark.parametrize(
+    ("asked", "unanswered", "status"), [(False, 1, "violated"), (False, 2, "excused"), (True, 1, "excused")]
+)
+def test_a_request_that_comes_late_comes_once(asked: bool, unanswered: int, status: str) -> None:
+    """Shows that a request without an answer excuses one end that was not asked for, and no second one; and that an end
+    which its application did ask for takes nothing off."""
+    trace = Copier()
+    trace.app_told(False, epoch=4, unanswered=unanswered)
+    trace.app_begins(2, 4, 1)
+    if asked:
+        trace.app_asks(False, 2, 4)
+    trace.decides(False, version=1)
+    trace.app_begins(3, 4, 1)
+    for number, commits in enumerate((True, False, True)):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+        trace.decides(commits, version=1)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").status == status
+
+
+def test_the_wish_of_a_former_process() -> None:
+    """Shows that what a process asks for which was replaced says nothing of its successor."""
+    trace = Copier()
+    trace.app_told(False, epoch=4, unanswered=1)
+    trace.app_begins(2, 4, 1)
+    trace.app_asks(False, 2, 4)
+    trace.app_begins(1, 3, 1)
+    trace.app_asks(True, 1, 3)
+    trace.decides(False, version=1)
+    trace.app_begins(3, 4, 1)
+    for number, commits in enumerate((True, False, True)):
+        trace.processed(40 + number, f"p:{number}", f"app-1:{number}")
+        trace.decides(commits, version=1)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").status == "excused"
+
+
+@pytest.mark.parametrize(
     ("broker", "told", "status"),
     [("broker-2", 40, "excused"), ("broker-1", 40, "violated"), ("broker-2", 42, "violated")],
 )
