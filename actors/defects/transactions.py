@@ -307,6 +307,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "first-partition-verified-alone",
+        _COORDINATOR,
+        "T8",
+        "A coordinator that is asked whether partitions are in a transaction looks at its first one alone.",
+        "KIP-890",
+        nemesis="transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "verification-outlives-marker",
         _LOG,
         "T8",

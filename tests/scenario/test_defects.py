@@ -825,6 +825,9 @@ PROOFS: dict[str, Proof] = {
         r"(got offset|returned) \d+ .*but the last stable|as the last stable offset of orders-\d; the",
     ),
     "partitions-added-before-commit": Proof("transactions", r"but no coordinator had added the partition"),
+    "first-partition-verified-alone": Proof(
+        "late-batch", r"denied broker-\d with TRANSACTION_ABORTABLE that orders-\d is in the transaction of producer id"
+    ),
     "verification-outlives-marker": Proof(
         "late-verification", r"appended a batch .* in a transaction of producer id 0"
     ),

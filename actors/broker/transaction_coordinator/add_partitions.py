@@ -109,7 +109,7 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
     if shard is None or metadata is None:
         _decided(turn, adding, asked, dict.fromkeys(partitions, error))
     elif asked.verify_only:
-        _decided(turn, adding, asked, _verify(metadata, asked, partitions))
+        _decided(turn, adding, asked, _verify(turn, metadata, asked, partitions))
     else:
         epoch = asked.producer_epoch
         if metadata.state == ONGOING and "older-add-taken" in turn.step.defects:
@@ -158,7 +158,7 @@ def _refusal(
     return KafkaError.NONE if there else None
 
 
-def _verify(metadata: TransactionMetadata, asked: Transaction, partitions: list[str]) -> Errors:
+def _verify(turn: Turn, metadata: TransactionMetadata, asked: Transaction, partitions: list[str]) -> Errors:
     """Whether the partitions are in the transaction. What is pending does not matter: who asks looks again when it
     appends."""
     if metadata.producer_id != asked.producer_id:
@@ -167,8 +167,10 @@ def _verify(metadata: TransactionMetadata, asked: Transaction, partitions: list[
         return dict.fromkeys(partitions, KafkaError.PRODUCER_FENCED)
     if metadata.state in PREPARED:
         return dict.fromkeys(partitions, KafkaError.CONCURRENT_TRANSACTIONS)
-    missing = KafkaError.TRANSACTION_ABORTABLE
-    return {tp: KafkaError.NONE if tp in metadata.partitions else missing for tp in partitions}
+    missing, there = KafkaError.TRANSACTION_ABORTABLE, metadata.partitions
+    if "first-partition-verified-alone" in turn.step.defects:
+        there = there[:1]
+    return {tp: KafkaError.NONE if tp in there else missing for tp in partitions}
 
 
 def _decided(turn: Turn, adding: str, asked: Transaction, errors: Errors) -> None:

@@ -124,7 +124,8 @@ class Producer(msgspec.Struct):
     transaction.version. ``forgotten``: the newest epoch of decisions that are remembered no more, -1 there are none.
     ``ended``: epoch -> the decision on the last transaction in it that had the partition; an older one is
     remembered while some replica has no marker of it. ``unmarked``: the newest epoch of which one is forgotten
-    nevertheless, -1 there is none."""
+    nevertheless, -1 there is none. ``since``: by what the coordinator that spoke last has had the partition in the open
+    transaction; ``log``, ``coordinator_epoch``: the partition of the transaction log, and its leader epoch."""
 
     epoch: int = -1
     is_open: bool = False
@@ -134,6 +135,20 @@ class Producer(msgspec.Struct):
     by: Witness | None = None
     ended: dict[int, Decision] = {}
     unmarked: int = -1
+    since: Witness | None = None
+    log: str = ""
+    coordinator_epoch: int = -1
+
+    def open(self, event: Stamped, epoch: int) -> None:
+        """A coordinator has the partition in a transaction, perhaps one that has just got more partitions."""
+        body = event.body
+        assert isinstance(body, TxnState | TxnLoad)
+        own = self.since is not None and (self.since.node, self.since.incarnation) == (event.node, event.incarnation)
+        same = own and self.is_open and (self.epoch, self.coordinator_epoch) == (epoch, body.coordinator_epoch)
+        self.epoch, self.is_open, self.by = epoch, True, witness(event)
+        self.log, self.coordinator_epoch = body.tp, body.coordinator_epoch
+        if not same or type(body) is TxnLoad:
+            self.since = self.by
 
     def forget(self, producer_id: int, mirror: LogMirror) -> None:
         """Forget the oldest of what ended."""
@@ -167,7 +182,7 @@ class Coordinated(msgspec.Struct):
         producer = self.producers.setdefault(producer_id, Producer())
         producer.version = version
         if state == "Ongoing":
-            producer.epoch, producer.is_open, producer.by = epoch, True, witness(event)
+            producer.open(event, epoch)
         elif state in DECISIONS:
             if producer.epoch < 0:  # whoever had it open did not live to say so
                 producer.epoch = epoch - 1 if version >= EPOCH_BUMP else epoch

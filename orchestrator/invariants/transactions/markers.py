@@ -7,7 +7,7 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.spec import is_recreated
-from actors.trace.events import LogAppend, Stamped, TxnLoad, TxnMarkers, TxnState
+from actors.trace.events import LogAppend, PartChange, Stamped, TxnGuard, TxnLoad, TxnMarkers, TxnState, TxnVerify
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
 from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.leader_epochs import Taint
@@ -26,6 +26,7 @@ from orchestrator.invariants.transactions.decided import (
     sent_before,
     sent_by,
 )
+from orchestrator.invariants.transactions.denials import DENIALS, Denials
 
 CANNOT_HAVE = (KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT, KafkaError.UNSUPPORTED_VERSION)
 """Answers to a marker by which its partition has nothing of a transaction."""
@@ -217,27 +218,32 @@ class MarkersAreAsDecided(LogInvariant[Ends]):
 
 
 class Writes(State):
-    """``coordinated``: what coordinators have open. ``verifies``: leaders ask them before they append."""
+    """``coordinated``: what coordinators have open. ``verifies``: leaders ask them before they append. ``denials``: of
+    what they are told then."""
 
     coordinated: Coordinated = msgspec.field(default_factory=Coordinated)
     verifies: bool = True
+    denials: Denials = msgspec.field(default_factory=Denials)
 
 
 class WritesAreInOpenTransactions(LogInvariant[Writes]):
     """A record in a transaction that is unknown to its coordinator is never decided: the last stable offset stays there
-    for ever, and no read_committed consumer reads past it.
+    for ever, and no read_committed consumer reads past it. And if a coordinator denies a leader a partition that is in
+    the transaction, its producer aborts that for no reason, and the next one, too.
 
     Example: the batch of producer 7, epoch 3, was in flight to broker-1 when its transaction was aborted by the
     timeout. The abort marker is in the log of orders-0 when the batch arrives, and broker-1 appends it. Until the
-    marker of a decided transaction is in the leader's log, a batch may still come: that marker ends it, too.
+    marker of a decided transaction is in the leader's log, a batch may still come: that marker ends it, too. Or the
+    transaction of producer 7 has orders-0 and copies-1, and its coordinator tells the leader of copies-1 that it has
+    not.
     """
 
     id = "T8"
     title = "A leader appends to a transaction only while its coordinator has it open with this partition"
-    source = "KIP-890; KAFKA-14402; KAFKA-12671"
-    tested_when = "a leader appends the first batch of a transaction"
+    source = "KIP-890; KAFKA-14402; KAFKA-12671; Kafka's TransactionCoordinator.handleVerifyPartitionsInTransaction"
+    tested_when = "a leader appends the first batch of a transaction, or its coordinator answers whether it may"
     of_transactions = True
-    types = (TxnState, TxnLoad)
+    types = (TxnState, TxnLoad, TxnGuard, TxnVerify)
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     exemptions = {
@@ -252,6 +258,9 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             "a batch of a transaction without a marker on some replica that comes when its producer's next "
             f"{UNMARKED_REMEMBERED:,} transactions of the partition are decided"
         ),
+        "denials of a coordinator that is being replaced, or was asked before it had the partition in the transaction",
+        "denials of a producer epoch: below transaction.version 2 a fence raises it before that is written",
+        "partitions that a coordinator says are added and are not, where it is not the leader who asks",
     )
 
     def initial(self, key: str, profile: Profile) -> Writes:
@@ -288,6 +297,38 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             return self.excused("unverified", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
 
-    def step(self, state: Writes, event: Stamped, mirror: LogMirror) -> Emissions:
-        state.coordinated.take(state.key, event, mirror)
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (PartChange,)
+
+    def hear(self, state: Writes, event: Stamped) -> Emissions:
+        body = event.body
+        assert type(body) is PartChange
+        state.denials.hear(body)
         return NOTHING
+
+    def step(self, state: Writes, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
+        if type(body) is TxnGuard:
+            state.denials.guard(event, state.coordinated.producers.get(body.producer_id))
+        elif type(body) is TxnVerify:
+            return self._answered(state, event, body, mirror)
+        else:
+            state.coordinated.take(state.key, event, mirror)
+        return NOTHING
+
+    def _answered(self, state: Writes, event: Stamped, body: TxnVerify, mirror: LogMirror) -> Emissions:
+        """A coordinator has answered a leader that asked for a partition."""
+        since = state.denials.answered(event, state.coordinated.producers.get(body.producer_id))
+        if since is None or is_recreated(state.key) or mirror.removed:
+            return NOTHING
+        state.tested += 1
+        if body.error not in DENIALS:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{since.node} denied {event.node} with {KafkaError(body.error).name} that {state.key} is in the "
+            f"transaction of {_named(body.producer_id, body.producer_epoch)}, but it has it there",
+            since,
+            event,
+        )

@@ -16,11 +16,13 @@ from actors.trace.events import (
     LogAppend,
     Polled,
     PollReturn,
+    TxnGuard,
     TxnLoad,
     TxnLoaded,
     TxnMarkers,
     TxnState,
     TxnTakenBack,
+    TxnVerify,
 )
 from actors.trace.transaction_events import TransactionStateName
 from tests.unit.invariants.trace_builder import TP, TraceBuilder, hash_of
@@ -182,6 +184,21 @@ class TransactionTrace(TraceBuilder):
         """Another broker has read the transaction log."""
         loaded = {APP: TxnLoaded(state, PRODUCER, epoch, list(partitions), version, timeout_ms, start_ms)}
         return self.emit(node, TxnLoad(STATE, coordinator_epoch, True, end, loaded))
+
+    # ---- leaders that ask the coordinator ----------------------------------------------------------------
+
+    def waits(
+        self, sequence: int = 0, epoch: int = 3, node: str = "broker-2", *, adds: bool = False, guard: int = 1
+    ) -> str:
+        """A batch waits at a leader for the coordinator."""
+        return self.emit(node, TxnGuard(TP, PRODUCER, epoch, sequence, guard, adds))
+
+    def verified(self, answer: str, error: int = 0, epoch: int = 3, node: str = "broker-2", adds: bool = False) -> str:
+        """The leader is answered, by who recorded ``answer`` last."""
+        self.cause = answer
+        event = self.emit(node, TxnVerify(TP, APP, PRODUCER, epoch, adds, int(error)))
+        self.cause = ""
+        return event
 
     # ---- the application ---------------------------------------------------------------------------------
 

@@ -6,10 +6,12 @@ from typing import Literal
 
 import pytest
 
+from actors.node.errors import KafkaError as E
+from actors.trace.events import PartChange
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.transactions.decided import UNMARKED_REMEMBERED
 from tests.unit.invariants.trace_builder import TP
-from tests.unit.invariants.transactions.stage import TransactionTrace
+from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
 
 def ended(commits: bool, marker: str, **how: int) -> TransactionTrace:
@@ -350,3 +352,92 @@ def test_an_unclean_election_excuses_no_marker_of_a_later_leader() -> None:
     trace.counted(True)  # before it is committed
     result = trace.result("T4")
     assert (result.violated, result.excused) == (1, {})
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (E.NONE, "held"),
+        (E.CONCURRENT_TRANSACTIONS, "held"),
+        (E.INVALID_PRODUCER_EPOCH, "held"),
+        (E.TRANSACTION_ABORTABLE, "violated"),
+        (E.INVALID_TXN_STATE, "violated"),
+        (E.INVALID_PRODUCER_ID_MAPPING, "violated"),
+    ],
+)
+def test_a_leader_that_asks_for_its_partition(error: E, status: str) -> None:
+    """Shows that a denial violates T8 while the coordinator has the transaction open with the partition, but no error
+    of a transaction that is being ended, or of an epoch."""
+    trace = TransactionTrace()
+    answer = trace.begins(version=1)
+    trace.waits()
+    trace.verified(answer, error)
+    result = trace.result("T8")
+    assert (result.status, result.tested) == (status, 1)
+
+
+def denied(since: str) -> InvariantResult:
+    """A leader is denied its partition after something has happened since the transaction was opened, or before."""
+    trace = TransactionTrace()
+    if since == "asked before":
+        trace.waits()
+    opened = trace.emit("broker-1", PartChange(STATE, 9, 1, 1, 0, 1, [1], [1, 2, 3], "create"))
+    answer = trace.begins(partitions=(OTHER_TP,) if since == "not there" else (TP,), version=1)
+    trace.waits()
+    if since == "more partitions":
+        answer = trace.state("Ongoing", "Ongoing", 3, (TP, OTHER_TP), version=1)
+    elif since == "decided":
+        answer = trace.decides(False, 3, version=1)
+    elif since == "the next one":
+        trace.decides(False, 3, version=1)
+        answer = trace.begins(version=1)
+    elif since == "replaced":
+        trace.emit("controller-1", PartChange(STATE, 9, 1, 2, 1, 2, [2], [1, 2, 3], "elect"))
+    elif since == "read again":
+        trace.emit("controller-1", PartChange(STATE, 9, 1, 1, 1, 2, [1], [1, 2, 3], "elect"))
+        answer = trace.loads("Ongoing", 3, 3, node="broker-1", version=1)
+        trace.waits()
+    elif since == "another process":
+        answer = trace.up("broker-3")
+    elif since == "answered before":
+        answer = opened
+    trace.verified(answer, E.TRANSACTION_ABORTABLE, 4 if since == "another epoch" else 3)
+    if since == "asked again":
+        trace.waits()
+        trace.verified(answer, E.TRANSACTION_ABORTABLE)
+    return trace.result("T8")
+
+
+@pytest.mark.parametrize(("since", "violations"), [("nothing", 1), ("more partitions", 1), ("asked again", 2)])
+def test_a_denial_is_wrong(since: str, violations: int) -> None:
+    """Shows that a transaction which gets another partition is the same one, and that each denial counts."""
+    assert denied(since).violated == violations
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        *("asked before", "not there", "decided", "the next one", "replaced", "read again", "another process"),
+        *("answered before", "another epoch"),
+    ],
+)
+def test_a_denial_that_may_be_right(since: str) -> None:
+    """Shows that a denial is not judged where the transaction is not open with the partition, or not since the leader
+    asked; nor where a coordinator is replaced, or reads its log anew, meanwhile; nor one of another process, or from
+    before."""
+    assert denied(since).status == "vacuous"
+
+
+def test_a_denial_by_a_coordinator_that_has_read_its_log_anew() -> None:
+    """Shows that it violates T8 if the leader asked after that."""
+    trace = TransactionTrace()
+    trace.begins(version=1)
+    trace.emit("controller-1", PartChange(STATE, 9, 1, 1, 1, 2, [1], [1, 2, 3], "elect"))
+    answer = trace.loads("Ongoing", 3, 3, node="broker-1", version=1)
+    trace.waits()
+    trace.verified(answer, E.TRANSACTION_ABORTABLE)
+    (finding,) = trace.result("T8").violations
+    assert finding.sentence == (
+        "broker-1 denied broker-2 with TRANSACTION_ABORTABLE that orders-0 is in the transaction of producer id 7, "
+        "epoch 3, but it has it there"
+    )
