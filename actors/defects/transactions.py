@@ -316,6 +316,14 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=1",),
     ),
     Defect(
+        "first-of-transaction-unchecked",
+        _LOG,
+        "T2",
+        "A leader whose log does not know the producer begins its transaction with any batch that is verified.",
+        "KAFKA-14920",
+        nemesis="transactions",
+    ),
+    Defect(
         "verification-outlives-marker",
         _LOG,
         "T8",

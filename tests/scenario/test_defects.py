@@ -828,6 +828,9 @@ PROOFS: dict[str, Proof] = {
     "first-partition-verified-alone": Proof(
         "late-batch", r"denied broker-\d with TRANSACTION_ABORTABLE that orders-\d is in the transaction of producer id"
     ),
+    "first-of-transaction-unchecked": Proof(
+        "slow-verification", r"appended sequence \d+ .*; the lowest one that has waited for its coordinator is \d+"
+    ),
     "verification-outlives-marker": Proof(
         "late-verification", r"appended a batch .* in a transaction of producer id 0"
     ),

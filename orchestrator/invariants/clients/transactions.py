@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import is_recreated
-from actors.trace.events import ACKS_ALL, LogAppend, LogHw, SendInvoke, SendReturn, Stamped
+from actors.trace.events import ACKS_ALL, LogAppend, LogHw, SendInvoke, SendReturn, Stamped, TxnGuard
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, witness
-from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, remember
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, forget_first, remember
 from orchestrator.invariants.folds.rows import REMEMBERED
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
@@ -134,10 +134,54 @@ class Sent(msgspec.Struct):
     before: int = 0
 
 
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """The batches of a transaction that wait, or have waited, at a leader for their coordinator, as long as its log has
+    none. ``of``: the leader's incarnation, and the number of the verification. ``lowest``: the lowest base sequence in
+    ``producer_epoch``, the newest one, which is that of ``by``; ``adds``: all go by transaction.version 2."""
+
+    of: tuple[int, int]
+    producer_epoch: int
+    lowest: int
+    adds: bool
+    by: Witness
+
+    def wrong(self, body: LogAppend) -> str:
+        """Why a leader whose log does not know the producer must not begin its transaction so, "" if it may."""
+        if body.producer_epoch != self.producer_epoch or not body.transactional:
+            return ""
+        if body.base_sequence > self.lowest:
+            return f"the lowest one that has waited for its coordinator is {self.lowest}"
+        return "a transaction begins with sequence 0" if self.adds and body.base_sequence else ""
+
+
 class SequenceState(State):
-    """``sent``: by producing session."""
+    """``sent``: by producing session. ``waiting``: "leader producer id" -> the batches that wait."""
 
     sent: dict[str, Sent] = {}
+    waiting: dict[str, Waiting] = {}
+
+    def wait(self, event: Stamped, body: TxnGuard) -> None:
+        """A batch begins to wait: another one of a verification, or of a new one, which begins with nothing."""
+        name, of = f"{event.node} {body.producer_id}", (event.incarnation, body.guard)
+        new = Waiting(of, body.producer_epoch, body.base_sequence, body.adds, witness(event))
+        known = self.waiting.get(name)
+        if known is not None and known.of == of:
+            adds = known.adds and new.adds
+            is_first = (-new.producer_epoch, new.lowest) < (-known.producer_epoch, known.lowest)
+            new = msgspec.structs.replace(new if is_first else known, adds=adds)
+        self.waiting[name] = new
+        forget_first(self.waiting, 2 * SESSIONS_REMEMBERED)
+
+    def begin(self, event: Stamped, body: LogAppend) -> Waiting | None:
+        """A batch, or a marker, is about to come to a leader's log: what waited until now. A marker of the epoch that
+        waits has ended the transaction before, under transaction.version 2."""
+        name = f"{event.node} {body.producer_id}"
+        known = self.waiting.get(name)
+        if known is None or not (body.transactional or body.marker):
+            return None
+        if not (known.adds and body.marker and body.producer_epoch == known.producer_epoch):
+            del self.waiting[name]
+        return known if known.of[0] == event.incarnation else None
 
     def sent_before(self, uid: str) -> int:
         """How many records its session had sent to the partition before this one, -1 if that is not known."""
@@ -154,23 +198,28 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     accepts any number appends duplicates, or a batch before its predecessor.
 
     Example: producer 7 (epoch 0) has records 0-9 in the log of orders-0; the leader appends a batch that begins with
-    sequence 15, or again with 5. Or it appends a batch of epoch 0 after one of epoch 1.
+    sequence 15, or again with 5. Or it appends a batch of epoch 0 after one of epoch 1. Or batches 0-4 and 5-9 of a
+    transaction wait for its coordinator, the first one is refused as that cannot be reached, and the leader begins with
+    the second one.
     """
 
     id = "T2"
     title = "In a leader's log, the sequence numbers of a producer id and epoch have no gap and no repetition"
     source = "KIP-98; Kafka's ProducerAppendInfo; KAFKA-14920"
     tested_when = "a leader appends a batch of an idempotent producer"
-    types = (SendInvoke,)
+    types = (SendInvoke, TxnGuard)
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     exemptions = {
         "no-producer-state": (
             "The log legitimately has no record of this producer id: a leader accepts any first number, if the "
-            "producer has sent as many records before, or may have sent them to a former topic of this name."
+            "producer has sent as many records before, or may have sent them to a former topic of this name. The first "
+            "number of a transaction must be the lowest one that has waited for its coordinator, and 0 from "
+            "transaction.version 2 on."
         )
     }
     unseen = (
+        "the first number of a transaction that its leader does not verify",
         "a first number that is too high although as many records had been sent before: not all of them got a number",
         IDS_UNSEEN,
     )
@@ -183,7 +232,10 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
     def before(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         assert type(body) is LogAppend
-        if body.role != "leader" or body.producer_id < 0 or body.control or body.base_sequence < 0:
+        if body.role != "leader" or body.producer_id < 0:
+            return NOTHING
+        waiting = state.begin(event, body)
+        if body.control or body.base_sequence < 0:
             return NOTHING
         log = mirror.producers.nodes.get(event.node)
         known = mirror.producers.last(event.node, body.producer_id)
@@ -204,6 +256,8 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         if known is not None:
             was = f"epoch {known.producer_epoch} had already begun" if older else f"the next sequence was {expected}"
             return self.violated(state.key, sentence + was, known.by, event)
+        if waiting is not None and (wrong := waiting.wrong(body)):
+            return self.violated(state.key, sentence + wrong, waiting.by, event)
         by = mirror.producers.must_have(event.node, body.producer_id, body.leader_epoch)
         if by is not None:
             return self.violated(state.key, sentence + "older batches of this epoch are committed", by, event)
@@ -214,6 +268,9 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
 
     def step(self, state: SequenceState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is TxnGuard:
+            state.wait(event, body)
+            return NOTHING
         assert type(body) is SendInvoke
         session, number = place_of(body.uid)
         if number >= 0:

@@ -86,6 +86,74 @@ def test_a_producer_that_the_log_does_not_know() -> None:
     assert (result.status, result.excused) == ("excused", {"no-producer-state": 1})
 
 
+@pytest.mark.parametrize(
+    ("waits", "first", "adds", "status"),
+    [
+        ((0, 5), 5, False, "violated"),
+        ((5, 0), 5, False, "violated"),
+        ((5, 0), 0, False, "held"),
+        ((5, 7), 5, False, "excused"),
+        ((5, 7), 5, True, "violated"),
+        ((0, 5), 0, True, "held"),
+        ((), 5, False, "excused"),
+    ],
+)
+def test_the_first_number_of_a_transaction(waits: tuple[int, ...], first: int, adds: bool, status: str) -> None:
+    """Shows that a leader whose log does not know the producer must begin with the lowest number that has waited for
+    the coordinator, and with 0 from transaction.version 2 on."""
+    trace = TransactionTrace()
+    for sequence in waits:
+        trace.waits(sequence, node=NODE, adds=adds)
+    trace.write("a", sequence=first)
+    assert trace.result("T2").status == status
+
+
+def first_after(what: str) -> str:
+    """What T2 says of a transaction that begins with 5 after 0 has waited, and something else has happened."""
+    trace, epoch, adds = TransactionTrace(), 3, what == "marker of the next"
+    trace.waits(0, node="broker-3" if what == "another leader" else NODE, adds=adds)
+    if what == "another verification":
+        trace.waits(5, node=NODE, guard=2)
+    elif what == "another process":
+        trace.up(NODE)
+        trace.up(NODE)
+        trace.waits(5, node=NODE)
+    elif what == "another epoch":
+        epoch = 4
+        trace.waits(5, epoch, NODE)
+    elif what == "epoch that has not waited":
+        epoch = 4
+    elif what == "older epoch":
+        trace.waits(5, 2, NODE)
+    elif what == "one before":
+        trace.write("a", sequence=0)
+        trace.truncate(NODE, 0)
+    elif what.startswith("marker"):
+        trace.ends("abort", 3)
+    trace.write("b", sequence=5, epoch=epoch)
+    return trace.result("T2").status
+
+
+@pytest.mark.parametrize("what", ["nothing", "older epoch", "marker of the next"])
+def test_a_transaction_that_begins_too_late(what: str) -> None:
+    """Shows that a batch of an older epoch that waits, too, is no excuse, nor is the marker of the transaction before
+    from transaction.version 2 on."""
+    assert first_after(what) == "violated"
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        *("another leader", "another verification", "another process", "another epoch"),
+        *("epoch that has not waited", "one before", "marker"),
+    ],
+)
+def test_a_transaction_that_may_begin_late(what: str) -> None:
+    """Shows that what waits at another leader, in another process of it, for another verification or epoch, or before
+    something else of the producer came to the log, does not count."""
+    assert first_after(what) == "excused"
+
+
 def test_a_first_number_that_no_leader_may_take() -> None:
     """Shows that what has no state is no excuse where the log must have some, or where the producer had sent less."""
     lost = TraceBuilder()
