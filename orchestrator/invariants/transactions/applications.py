@@ -324,6 +324,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     unseen = (
         "transactions of producer ids whose application is not in the trace",
         "refusals of a producer id that the coordinator does not know (INVALID_PRODUCER_ID_MAPPING)",
+        "below transaction.version 2, as many wrong decisions in an epoch as requests for that end got no answer",
         (
             "below transaction.version 2, whether the producer of an open transaction is fenced with reason: a "
             "coordinator fences it before that is written"

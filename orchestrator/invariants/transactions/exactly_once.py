@@ -186,6 +186,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         "Records whose output no consumer at read_committed reads past, such as the last ones of a run.",
         f"A second output more than {REMEMBERED:,} records of a partition later.",
         "The content of an output: each output names its input.",
+        "Below transaction.version 2, what follows from a decision while a request for that end may still come late.",
         "A record that was deleted before the group could process it again, after its transaction was aborted.",
     )
 
