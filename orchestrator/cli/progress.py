@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.live import Live
@@ -16,6 +17,8 @@ from orchestrator.report.console import page
 
 PLAIN_SECONDS = 5.0
 """Between two lines where stderr is no terminal."""
+FEW_PARTITIONS = 4
+"""Of a topic with more, the line does not name each."""
 
 
 def describe(progress: Progress, title: str) -> str:
@@ -23,15 +26,30 @@ def describe(progress: Progress, title: str) -> str:
 
     ``kip-207 (off): chaos, 4.5 of 16.0 s, 11.5 s left | faults f1 partition | 9 up, paused none, down broker-1 | ...``
     """
-    leaders = ", ".join(f"{tp} {leader or 'none'}" for tp, leader in sorted(progress.leaders.items()))
     parts = [f"{title}: {_where(progress)}", f"faults {_list(progress.faults)}", _nodes(progress)]
     if progress.waiting_for:
         # Of the cluster it tells what is amiss: "fenced or not registered: broker-1".
         verb = "still" if ":" in progress.waiting_for else "waiting for"
         parts.insert(1, f"{verb} {progress.waiting_for}")
-    parts += [f"leaders {leaders or 'none'}", f"controller {progress.controller or 'none'}"]
+    parts += [f"leaders {_leaders(progress.leaders) or 'none'}", f"controller {progress.controller or 'none'}"]
     parts.append(f"{some(progress.events, 'event')} so far")
     return " | ".join(parts)
+
+
+def _leaders(leaders: Mapping[str, str]) -> str:
+    """Who leads what: each partition of a topic that has few, ``orders-0 broker-1``; of another topic how many of its
+    partitions each broker leads, ``__transaction_state (50) broker-1 20, broker-2 30``."""
+    topics: dict[str, dict[str, str]] = {}
+    for tp, leader in sorted(leaders.items()):
+        topics.setdefault(tp.rpartition("-")[0], {})[tp] = leader or "none"
+    return ", ".join(_led(topic, led) for topic, led in topics.items())
+
+
+def _led(topic: str, led: Mapping[str, str]) -> str:
+    if len(led) <= FEW_PARTITIONS:
+        return ", ".join(f"{tp} {leader}" for tp, leader in led.items())
+    counts = ", ".join(f"{leader} {number}" for leader, number in sorted(Counter(led.values()).items()))
+    return f"{topic} ({len(led)}) {counts}"
 
 
 def _where(progress: Progress) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from actors.trace.events import NodeDown
@@ -31,6 +32,13 @@ def test_all_that_it_tells() -> None:
         " | 2 of 4 nodes up, paused broker-3, down broker-1"
         " | leaders orders-0 broker-2, orders-1 none | controller controller-1 | 4,335 events so far"
     )
+
+
+def test_topics_with_many_partitions() -> None:
+    """Shows that the partitions of such a topic are counted by leader, and not named."""
+    states = {f"states-{number}": f"broker-{1 + number % 2}" for number in range(6)}
+    many = msgspec.structs.replace(CHAOS, leaders={"orders-0": "broker-2", **states, "states-9": ""})
+    assert "| leaders orders-0 broker-2, states (7) broker-1 3, broker-2 3, none 1 |" in describe(many, "run")
 
 
 def test_what_it_waits_for() -> None:
