@@ -51,7 +51,7 @@ def incremental_alter_configs(
                 error_code=error, resource_type=resource.resource_type, resource_name=resource.resource_name
             )
         )
-    if request.validate_only:
+    if request.validate_only or "alterations-unwritten" in defects:
         return [], response
     changes = [Change(MetadataRecord(config=record)) for record in records]
     return [*changes, *_clear_elr(state, records, config.elr_cleared, defects)], response

@@ -146,6 +146,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="unclean-transactions",
         settings=("features.eligible.leader.replicas.version=1",),
     ),
+    Defect(
+        "alterations-unwritten",
+        "actors.controller",
+        "Q19",
+        "IncrementalAlterConfigs is answered as if validate_only were true: nothing is written.",
+        nemesis="tiers",
+    ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect(
         "preferred-elected-uncleanly",

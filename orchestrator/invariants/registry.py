@@ -117,11 +117,11 @@ from orchestrator.invariants.partitions.truncation import LeadersSayWhereLogsPar
 from orchestrator.invariants.partitions.watermarks import HighWatermarkFollows, RefusalIsBrief
 from orchestrator.invariants.quorum.check_quorum import CutOffLeadersStepDown, LeaderIsLeftInPeace
 from orchestrator.invariants.quorum.commits import (
-    AcknowledgedMetadataStays,
     CommittedIsDurable,
     DivergenceIsExact,
     StateMachinesAgree,
 )
+from orchestrator.invariants.quorum.confirmed import AcknowledgedMetadataStays
 from orchestrator.invariants.quorum.descriptions import DescriptionsAreTrue
 from orchestrator.invariants.quorum.elections import (
     ControllersActInOffice,

@@ -180,6 +180,9 @@ PROOFS: dict[str, Proof] = {
     "elr-cleared-by-any-key": Proof(
         "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
     ),
+    "alterations-unwritten": Proof(
+        "another-key", r"alter-config of broker/ is done, but no leader had written num.io.threads=4"
+    ),
     "clean-shutdown-untold": Proof(
         "two-lives", r"registered broker-3/1 as started after an unclean shutdown, but broker-3/0 had shut down cleanly"
     ),
