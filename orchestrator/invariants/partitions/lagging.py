@@ -29,6 +29,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, KeyedInvariant, Profile, Witness, witness
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.folds.stopped_nodes import StoppedNodes
 from orchestrator.invariants.folds.windows import PartitionState
 
 LAG = "replica.lag.time.max.ms"
@@ -120,7 +121,7 @@ class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. timers:
     whose are wrong; freed_us: when a pause of a node ended last. lags_us: node -> its replica.lag.time.max.ms, under ""
     that of the others; answer_us: how long an answer may take; slack_us: by how much leaders may be late. removed_at:
-    offset in the metadata log at which the partition ends, -1 none."""
+    offset in the metadata log at which the partition ends, -1 none. stopped: whom an operator stops."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
@@ -130,6 +131,11 @@ class Terms(PartitionState):
     answer_us: int = 0
     slack_us: int = SLACK_US
     removed_at: int = -1
+    stopped: StoppedNodes = msgspec.field(default_factory=StoppedNodes)
+
+    def is_sane(self, node: str) -> bool:
+        """Whether a node measures its time, and looks at its ISR."""
+        return not self.timers.are_wrong(node) and not self.stopped.has(node)
 
 
 class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
@@ -149,6 +155,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     unseen = (
         "a leader with an open proposal: its duration depends on the controller",
         "a leader while a clock or a pause falsifies its time, and for the lag time after it",
+        "a leader that an operator stops, until it starts again: on its way out it looks at no ISR",
         (
             "A follower that is dropped too soon after the log has grown, unless the trace shows that it had caught "
             "up in that time: fetches without news are not in the trace."
@@ -181,6 +188,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             state.applied[event.node] = body.offset
             return self._learns(state, event)
         if type(body) is NodeUp or type(body) is NodeDown:
+            if type(body) is NodeUp:
+                state.stopped.started(event.node)
             state.terms.pop(event.node, None)
             state.applied.pop(event.node, None)
             return NOTHING
@@ -197,6 +206,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 term.sane_us = event.wall
                 term.free_us = max(term.free_us, event.wall + late_us + term.lag_us)
                 found.extend(self._arm(state, node, term))
+        if type(body) is CtlFault:
+            for node in sorted(state.stopped.take(body) & state.terms.keys()):
+                found.extend(self._arm(state, node, state.terms[node]))
         return found
 
     # ---- what leaders do --------------------------------------------------------------------------------------
@@ -312,7 +324,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         return NOTHING
 
     def _arm(self, state: Terms, node: str, term: Term) -> Emissions:
-        if term.busy or state.timers.are_wrong(node):
+        if term.busy or not state.is_sane(node):
             return NOTHING
         due_us = term.due_us()
         if due_us < 0 or 0 <= term.armed_us <= due_us:
@@ -327,7 +339,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 continue
             term.armed_us = -1
             due_us = term.due_us()
-            if term.busy or state.timers.are_wrong(node) or not 0 <= due_us <= at_us:
+            if term.busy or not state.is_sane(node) or not 0 <= due_us <= at_us:
                 found.extend(self._arm(state, node, term))
                 continue
             found.extend(self._missed(state, node, term, at_us))

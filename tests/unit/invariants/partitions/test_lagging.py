@@ -73,6 +73,42 @@ def test_how_late_a_live_leader_may_be() -> None:
     assert run.status() == ("violated", 1)
 
 
+def stopped(run: Leader, phase: Any, target: str = "broker-1") -> None:
+    """An operator stops a broker in good order, or is done."""
+    run.emit("driver", CtlFault("s", "controlled-shutdown", phase, [target], {}))
+
+
+def test_who_is_on_its_way_out_looks_at_no_isr() -> None:
+    """Shows that a leader which is asked to stop is not late, be its end a long time coming; and that another one is,
+    and one that was started anew."""
+    run = behind()
+    run.passes(5)
+    stopped(run, "start")
+    run.passes(3)
+    stopped(run, "stop")
+    run.passes(3)
+    assert run.status() == ("vacuous", 0)
+    other = behind()
+    stopped(other, "start", "broker-3")
+    other.passes(6.4)
+    assert other.status() == ("violated", 1)
+    for started_first in (True, False):
+        anew = behind()
+        stopped(anew, "start")
+        anew.down("broker-1", "clean")
+        if started_first:
+            anew.up("broker-1")
+            anew.lead(1, 1)
+            anew.replicate("c", followers=(2,))
+        stopped(anew, "stop")
+        if not started_first:
+            anew.up("broker-1")
+            anew.lead(1, 1)
+            anew.replicate("c", followers=(2,))
+        anew.passes(6.4)
+        assert anew.status() == ("violated", 1), started_first
+
+
 def test_who_has_everything_stays() -> None:
     """Shows that a member with the whole log does not lag, however long it is silent; and that to fetch where the log
     ended a moment ago is to be no further behind than that."""
