@@ -216,7 +216,7 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
                 continue
             before = None
             if not resource.startswith("broker/"):
-                before = _committed_before(state, resource, what, mirror)
+                before = _committed_before(state, resource, what, asked, mirror)
                 if before is None or before.what == what:
                     continue
             state.tested += 1
@@ -270,14 +270,21 @@ class AcknowledgedMetadataStays(LogInvariant[Acknowledgements]):
         return NOTHING
 
 
-def _committed_before(state: Acknowledgements, resource: str, what: str, mirror: LogMirror) -> Written | None:
-    """The last committed record of the key of ``what``, as "key=value", if nothing else can have changed it since: not
-    a controller that ended before it told of that, no loss, and no topic that was deleted."""
+def _committed_before(
+    state: Acknowledgements, resource: str, what: str, asked: Asked, mirror: LogMirror
+) -> Written | None:
+    """The last record of the key of ``what``, as "key=value", that was committed of those from before that was asked,
+    if nothing else can have changed it before the answer: no later record with that value, no controller that ended
+    before it told of one, no loss, and no topic that was deleted. What others wrote since need not have been there when
+    the controller looked."""
     key = what.partition("=")[0]
     mine = [each for each in state.changes.get(resource, ()) if each.what.partition("=")[0] == key]
-    last = next((each for each in reversed(mine) if _is_committed(mirror, each)), None)
+    earlier = [each for each in mine if each.wall_us < asked.at_us]
+    last = next((each for each in reversed(earlier) if _is_committed(mirror, each)), None)
     removed = state.changes.get(f"{DELETE_TOPIC}/{resource.removeprefix('topic/')}")
     if last is None or last.quorum_epoch <= state.abrupt or mirror.taint_below(last.offset + 1) is not None:
+        return None
+    if any(each.what == what for each in mine[mine.index(last) :]):
         return None
     return None if removed and removed[-1].wall_us >= last.wall_us else last
 

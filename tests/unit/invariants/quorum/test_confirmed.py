@@ -316,6 +316,24 @@ def test_a_value_that_nobody_writes(resource: str, value: str | None, asked: str
     assert trace.result("Q19").violated == violated
 
 
+@pytest.mark.parametrize(("value", "violated"), [("5", 0), ("4", 1)])
+def test_what_others_write_meanwhile(value: str, violated: int) -> None:
+    """Shows that a value which was there when an operator asked for it need not be there any more when it is told so:
+    another operator has written another one meanwhile."""
+    trace = TraceBuilder()
+    trace.emit(LEADER, ConfigChange(0, 1, "topic/orders", "k", value))
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 1, 1, METADATA_PARTITION)
+    trace.wall += 1
+    trace.emit("admin-1", AdminInvoke("a:1", "alter-config", {"set": {"k": "5"}, "delete": []}))
+    trace.wall += 1
+    trace.emit(LEADER, ConfigChange(1, 1, "topic/orders", "k", "7"))
+    trace.append(LEADER, "n", epoch=1, tp=METADATA_PARTITION)
+    trace.high_watermark(LEADER, 2, 1, METADATA_PARTITION)
+    trace.emit("admin-1", AdminReturn("a:1", "ok", 0, "alter-config", {"topic/orders": "NONE"}))
+    assert trace.result("Q19").violated == violated
+
+
 def test_a_value_of_which_nothing_is_known() -> None:
     """Shows that nothing is demanded of a topic whose former value the trace does not tell."""
     trace = TraceBuilder()
