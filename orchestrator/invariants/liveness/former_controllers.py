@@ -8,6 +8,9 @@ from actors.trace.events import CtlFault, NodeDown, NodeUp, QRole, Rpc, Stamped
 from orchestrator.invariants.folds.broken_links import BrokenLinks
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 
+CONTROLLER = "controller-"
+"""How the names of controllers begin. Brokers have roles in the quorum, too, as observers; what they pass on to the
+controller they answer when that has."""
 ANSWER_US = 1_000_000
 """How long a controller that leads no more may take for an answer, with the ways there and back."""
 
@@ -32,6 +35,8 @@ class FormerControllers(msgspec.Struct):
         """A member of the quorum took up a role, a node began or ended, or a fault did."""
         body = event.body
         if type(body) is QRole:
+            if not event.node.startswith(CONTROLLER):
+                return
             if body.role == "leader":
                 self.left_us.pop(event.node, None)
             elif event.node not in self.left_us:

@@ -81,6 +81,16 @@ def test_who_leads_no_more_says_so(role: str, deposed_s: float, how: dict[str, A
         )
 
 
+def test_who_passes_requests_on_may_take_its_time() -> None:
+    """Shows a broker, which follows the quorum and asks the controller for others."""
+    trace = active()
+    trace.up("broker-2")
+    trace.role("broker-2", 1, "follower", 101)
+    later(trace, 20)
+    ends(trace, api="CreateTopics", dst="broker-2")
+    assert trace.result("X2").status == "held"
+
+
 def test_who_leads_again_may_take_its_time() -> None:
     """Shows a controller that was elected again before the call was over."""
     trace = active()
