@@ -13,6 +13,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
+OWN_EPOCH_COMMIT = "kip-595.own-epoch-commit"
 VALUES_KEPT = 1 << 10
 OFFICES_KEPT = 1 << 5
 QUESTIONS_KEPT = 1 << 5
@@ -53,8 +54,10 @@ class Office(msgspec.Struct):
 
 
 class Descriptions(State):
-    """number: of the event, among those that count here. asked: operation -> when it began. offices: by epoch."""
+    """number: of the event, among those that count here. asked: operation -> when it began. offices: by epoch.
+    own_epochs: whether leaders know no high watermark before an entry of their own epoch is committed."""
 
+    own_epochs: bool = True
     number: int = 0
     asked: dict[str, int] = {}
     offices: dict[int, Office] = {}
@@ -85,11 +88,13 @@ class DescriptionsAreTrue(LogInvariant[Descriptions]):
     unseen = (
         "The log end of the leader itself, observers, and the times of fetches.",
         "Where a voter had fetched to as an observer.",
+        "The high watermark where a leader may count entries of former epochs, until it moves in its office.",
     )
     types = (AdminInvoke, AdminReturn, QRole, QVoters, LogHw, RepFetch)
 
     def initial(self, key: str, profile: Profile) -> Descriptions:
-        return Descriptions(key)
+        switches = [profile.feature(OWN_EPOCH_COMMIT, node) for node in ("", *profile.nodes)]
+        return Descriptions(key, own_epochs="off" not in switches)
 
     def step(self, state: Descriptions, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -118,7 +123,8 @@ class DescriptionsAreTrue(LogInvariant[Descriptions]):
             return
         office = state.offices[body.epoch] = Office(event.node, state.number, witness(event))
         office.voters.take(state.number, sorted(mirror.voters.of(event.node)), state.number)
-        office.watermarks.take(state.number, -1, state.number)
+        if state.own_epochs:
+            office.watermarks.take(state.number, -1, state.number)
         for epoch in sorted(state.offices)[:-OFFICES_KEPT]:
             del state.offices[epoch]
 

@@ -53,6 +53,21 @@ def test_a_true_description() -> None:
     assert (result.status, result.tested) == ("held", 3)
 
 
+@pytest.mark.parametrize(("switch", "violated"), [("off", 0), ("kafka", 1)])
+def test_a_watermark_of_former_epochs(switch: str, violated: int) -> None:
+    """Shows that a leader which counts entries of former epochs may know a high watermark that does not move: that is
+    the one it had as a follower."""
+    trace = TraceBuilder(features={"kip-595.own-epoch-commit": switch})
+    trace.role(LEADER, 1, "leader", 101)
+    asks(trace)
+    told(trace, high_watermark=2, voters={"101": 3, "102": -1, "103": -1})
+    assert trace.result("Q21").violated == violated
+    committed(trace, 3)
+    asks(trace)
+    told(trace, high_watermark=2, voters={"101": 3, "102": -1, "103": -1})
+    assert trace.result("Q21").violated == violated + 1
+
+
 def test_no_description() -> None:
     """Shows that an operation with an unknown outcome, an error, and other operations test nothing."""
     trace = led()
