@@ -1,8 +1,9 @@
 """A long soak with its measurements: ``python -m benchmarks.soak live|sim``. It carries out ``krift soak``, writes down
 once a minute where that stands, and says in the end how memory, disk and states rose over the second half.
 
-``live`` takes two hours, ``sim`` is a week of virtual time; ``--duration`` says otherwise. ``--out`` gets the soak
-itself, ``samples.csv``, and ``samples.svg`` with the curves. With ``--resume`` it goes on with one that was killed.
+``live`` takes two hours of the nemesis replication, ``sim`` is a virtual week of the one in ``week.yaml``;
+``--duration`` and ``--scenario`` say otherwise. ``--out`` gets the soak itself, ``samples.csv``, and ``samples.svg``
+with the curves. With ``--resume`` it goes on with one that was killed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ EVERY_S = 60.0
 FIELDS = ("wall_s", "time_us", "round", "events", "state_bytes", "memory_bytes", "disk_bytes", "checker_restarts")
 SIZES = ("state_bytes", "memory_bytes", "disk_bytes")
 WIDTH, HEIGHT = 640, 160
+DEFAULTS = {
+    "live": ("replication", "2h", "10s"),
+    "sim": (str(Path(__file__).with_name("week.yaml")), "168h", "60s"),
+}
+"""What each runtime soaks, how long, and the calm between two rounds: longer than Kafka's timers, where these count."""
 
 
 def growth(samples: Sequence[Sequence[float]], field: str) -> float:
@@ -69,19 +75,23 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
+def _begun(given: argparse.Namespace) -> list[str]:
+    scenario, duration, calm = DEFAULTS[given.runtime]
+    asked = ["--duration", given.duration or duration, "--calm", calm, "--seed", given.seed]
+    return [given.scenario or scenario, "--runtime", given.runtime, *asked]
+
+
 def main() -> int:
     """Carry one out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runtime", choices=["live", "sim"])
-    parser.add_argument("--scenario", default="replication")
+    parser.add_argument("--scenario")
     parser.add_argument("--duration")
     parser.add_argument("--seed", default="3")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
-    duration = given.duration or ("2h" if given.runtime == "live" else "168h")
-    words = ["resume"] if given.resume else [given.scenario, "--runtime", given.runtime, "--duration", duration]
-    words += [] if given.resume else ["--seed", given.seed]
+    words = ["resume"] if given.resume else _begun(given)
     run = "from orchestrator.cli.main import main; main()"
     command = [sys.executable, "-c", run, "soak", *words, "--out", str(given.out), "--quiet"]
     given.out.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from actors.config import setting
+from actors.config import CONFIG, setting
 from actors.config_of_logs import LOG_KEYS
 from chaos.errors import InputError, Mistake
 from chaos.faults.operator import VoterChange
@@ -21,19 +21,30 @@ from chaos.sources import Source
 
 LASTING = (TopicAction, VoterChange)
 """Actions whose effect stays."""
+METADATA_KEYS = (
+    "metadata.log.max.record.bytes.between.snapshots",
+    "metadata.log.max.snapshot.interval.ms",
+    "metadata.max.retention.bytes",
+    "metadata.max.retention.ms",
+)
 SEGMENTS = 10
 """So many segments of a log are full in the time for which it is to be kept."""
 
 
 def kept_for(plan: Plan, retention_us: int) -> list[str]:
-    """Settings with which brokers keep records so long, as KEY=VALUE; none if the plan has other ones than Kafka for
-    when a segment is full or deleted, or if the time is 0."""
-    configs = [plan.config, *(topic.config for topic in plan.cluster.topics)]
-    if not retention_us or any(setting(each, key.name) != key.default for each in configs for key in LOG_KEYS):
+    """Settings with which nodes keep records so long, as KEY=VALUE: those of topics, and those of the metadata log,
+    which lose their oldest ones to a snapshot. None of either that the plan sets otherwise than Kafka, and none at all
+    if the time is 0."""
+    if not retention_us:
         return []
+    configs = [plan.config, *(topic.config for topic in plan.cluster.topics)]
     retention_ms = retention_us // 1000
-    often_ms = max(retention_ms // SEGMENTS, 1)
-    times = {"log.retention.ms": retention_ms, "log.roll.ms": often_ms, "log.retention.check.interval.ms": often_ms}
+    times: dict[str, int] = {}
+    if all(setting(each, key.name) == key.default for each in configs for key in LOG_KEYS):
+        often_ms = max(retention_ms // SEGMENTS, 1)
+        times = {"log.retention.ms": retention_ms, "log.roll.ms": often_ms, "log.retention.check.interval.ms": often_ms}
+    if all(setting(plan.config, key) == CONFIG[key].default for key in METADATA_KEYS):
+        times |= {"metadata.log.max.snapshot.interval.ms": retention_ms, "metadata.max.retention.ms": retention_ms}
     return [f"config.{key}={value}" for key, value in times.items()]
 
 

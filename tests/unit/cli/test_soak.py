@@ -68,21 +68,25 @@ def test_a_soak_from_begin_to_end(small: Path, tmp_path: Path) -> None:
 
 
 def test_logs_are_kept_for_a_while(small: Path, tmp_path: Path) -> None:
-    """Shows that the brokers of a soak keep records for ten minutes, or for as long as is asked, that a scenario with
-    settings of its own keeps them, and that brokers without any keep them as long as Kafka does."""
+    """Shows that the nodes of a soak keep records for ten minutes, or for as long as is asked, that a scenario with
+    settings of its own keeps them, and that nodes without any keep them as long as Kafka does."""
+    names = ("log.retention.ms", "log.roll.ms", "log.retention.check.interval.ms")
+    of_metadata = ("metadata.log.max.snapshot.interval.ms", "metadata.max.retention.ms")
 
-    def kept(*options: str) -> tuple[int, int, int]:
+    def kept(*options: str) -> tuple[int, ...]:
         runs = tmp_path / f"runs-{len(list(tmp_path.iterdir()))}"
         ended = krift("soak", small, "--duration", "1s", "--calm", "0s", *options, "--out", runs, "--quiet")
         assert ended.code == 0, ended.err
         (scenario,) = runs.glob("small-*/scenario.yaml")
         config = yaml.safe_load(scenario.read_text())["cluster"]["config"]
-        return tuple(config[key] for key in ("log.retention.ms", "log.roll.ms", "log.retention.check.interval.ms"))
+        return tuple(config[key] for key in (*names, *of_metadata))
 
-    assert kept() == (600_000, 60_000, 60_000)
-    assert kept("--retention", "20s") == (20_000, 2_000, 2_000)
-    assert kept("--retention", "0s") == (604_800_000, 604_800_000, 300_000)
-    assert kept("--set", "config.log.segment.bytes=5000")[0] == 604_800_000
+    assert kept() == (600_000, 60_000, 60_000, 600_000, 600_000)
+    assert kept("--retention", "20s") == (20_000, 2_000, 2_000, 20_000, 20_000)
+    without = kept("--retention", "0s")
+    assert without == (604_800_000, 604_800_000, 300_000, 3_600_000, 604_800_000)
+    assert kept("--set", "config.log.segment.bytes=5000") == (*without[:3], 600_000, 600_000)
+    assert kept("--set", "config.metadata.max.retention.bytes=5000") == (600_000, 60_000, 60_000, *without[3:])
 
 
 @pytest.mark.parametrize("retention", ["0s", "20s"])
