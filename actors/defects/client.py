@@ -342,7 +342,7 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
         settings=(
             "nodes.list-offsets-1.config.metadata.max.age.ms=500",
-            "nodes.list-offsets-2.config.metadata.max.age.ms=500",
+            "nodes.producer-1.config.metadata.max.age.ms=500",
         ),
     ),
     Defect("no-metadata-backoff", "actors.client", "M2", "Metadata is requested again at once.", nemesis="clients"),
