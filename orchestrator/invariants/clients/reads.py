@@ -11,7 +11,7 @@ from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.spec import is_recreated
 from actors.trace.events import ConsOwn, ConsPos, LogHw, MetaView, PartAssume, Polled, PollReturn, SendInvoke, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, committed_alone, witness
-from orchestrator.invariants.folds.memory import DELETED_UNSEEN
+from orchestrator.invariants.folds.memory import DELETED_UNSEEN, remember
 from orchestrator.invariants.folds.rows import REMEMBERED, WITNESS, Names, Rows
 from orchestrator.invariants.folds.window import OffsetWindow, offsets_of, uids_of
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
@@ -20,7 +20,7 @@ from orchestrator.invariants.mirrors.log_mirror import FETCH_BY_ID, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog
+from orchestrator.invariants.mirrors.transactions_of_log import RANGES_REMEMBERED, TransactionsOfLog
 
 
 def _is_read(body: PollReturn) -> bool:
@@ -46,14 +46,46 @@ class Membership(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Passable(msgspec.Struct):
+    """Batches without a record for a reader that were ever committed, those of logs that were given up since too: where
+    they begin -> where they end, in one log or another. ``aborted``: those who read all get them."""
+
+    control: dict[int, list[int]] = {}
+    aborted: dict[int, list[int]] = {}
+
+    def take(self, mirror: LogMirror) -> None:
+        """What an event has committed."""
+        for batch in mirror.newly_committed:
+            if batch.control:
+                self._put(self.control, batch.base, batch.end)
+        for span in mirror.newly_ended:
+            for base, end in () if span.commits else span.ranges:
+                self._put(self.aborted, base, end)
+
+    def _put(self, known: dict[int, list[int]], base: int, end: int) -> None:
+        ends = known.get(base, [])
+        remember(known, base, ends if end in ends else [*ends, end], RANGES_REMEMBERED)
+
+    def leads(self, start: int, end: int, isolation: int) -> bool:
+        """Whether they lead a reader from one position to another."""
+        kinds = (self.control, self.aborted) if isolation == READ_COMMITTED else (self.control,)
+        reached, at = [start], 0
+        while at < len(reached):
+            ends = {each for kind in kinds for each in kind.get(reached[at], ()) if each <= end}
+            reached.extend(ends.difference(reached))
+            at += 1
+        return end in reached
+
+
 class Positions(State):
     """consumers: per consumer; ``members``: those in groups. ``frontiers``: per group up to where it was given records,
-    or was to begin. committed_alone: consumers that read committed records."""
+    or was to begin. committed_alone: consumers that read committed records. passable: by who has no record to get."""
 
     consumers: dict[str, Progress] = {}
     members: dict[str, Membership] = {}
     frontiers: dict[str, Progress] = {}
     committed_alone: set[str] = set()
+    passable: Passable = msgspec.field(default_factory=Passable)
 
     def place(self, group: str, event: Stamped, position: int) -> None:
         """A member is to begin at a position. It may go on without a record, where it reads none of those that follow:
@@ -70,11 +102,12 @@ class ConsumersGoForward(LogInvariant[Positions]):
     """A consumer that goes back delivers records to its application twice; one that jumps ahead silently skips records.
 
     Example: consumer-1 got offsets 38 to 40 of orders-0; the next poll returns 44, though producer-1:41 to
-    producer-1:43 are at 41 to 43; or it returns 40 again. A jump that the consumer itself reports (a position that was
-    assigned, reset or sought) starts a new sequence. Offsets of control records are no gap, and for a consumer at
-    read_committed neither are those of aborted records. A group counts as one consumer: a new owner of a partition
-    begins at the group's committed position, which is not beyond the records that some member was given; and a former
-    owner gets no more records of it.
+    producer-1:43 are at 41 to 43; or it returns 40 again. A jump that the consumer itself reports (a position that
+    was assigned, reset or sought) starts a new sequence. Offsets of control records are no gap, and for a consumer
+    at read_committed neither are those of aborted records; a consumer that has passed them stays there, even if an
+    election gives up that log and its successor has records at those offsets. A group counts as one consumer: a new
+    owner of a partition begins at the group's committed position, which is not beyond the records that some member
+    was given; and a former owner gets no more records of it.
     """
 
     id = "C5"
@@ -84,7 +117,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
         "a poll returns records to a consumer whose position is known, or a consumer begins at its group's committed "
         "position"
     )
-    types = (PollReturn, ConsPos, ConsOwn, MetaView)
+    types = (PollReturn, ConsPos, ConsOwn, MetaView, LogHw, PartAssume)
+    cases = {LogHw: ("leader",)}
     unseen = (
         "the end of reading: L6 judges a consumer that stops",
         (
@@ -114,6 +148,9 @@ class ConsumersGoForward(LogInvariant[Positions]):
             return NOTHING
         if type(body) is MetaView:
             state.consumers.pop(event.node, None)
+            return NOTHING
+        if mirror.newly_committed:
+            state.passable.take(mirror)
         return NOTHING
 
     def _placed(self, state: Positions, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
@@ -127,6 +164,8 @@ class ConsumersGoForward(LogInvariant[Positions]):
         state.tested += 1
         left_out = _left_out(mirror.transactions, frontier.position, body.new, frontier.isolation)
         if left_out < 0 or left_out >= mirror.committed.end:
+            return NOTHING
+        if state.passable.leads(frontier.position, body.new, frontier.isolation):
             return NOTHING
         sentence = (
             f"{event.node} begins to read {state.key} at offset {body.new:,}, but group {group} had got only the "
@@ -158,6 +197,10 @@ class ConsumersGoForward(LogInvariant[Positions]):
         if offsets == list(range(expected, expected + len(offsets))):
             return NOTHING
         by = None if before is None else before.by
+        # Without a record to return it may have passed what another log has at those offsets by now. Then it asks from
+        # behind them, where one that leaves records of an answer out has asked for those.
+        if expected < body.offset <= offsets[0] and state.passable.leads(expected, body.offset, body.isolation):
+            expected = body.offset
         for offset in offsets:
             if offset < expected:
                 sentence = (

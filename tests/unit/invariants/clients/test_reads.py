@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -213,6 +213,63 @@ def test_a_marker_in_the_log_of_a_replaced_leader(broker: int, status: str) -> N
     assert trace.result("C5").status == status
 
 
+READS_COMMITTED = {"config": {"isolation.level": "read_committed"}}
+
+
+def log_given_up(kind: Literal["abort", "commit"], **profile: Any) -> TransactionTrace:
+    """Broker-1 has committed "a", "b" in a transaction, and its marker at 2; broker-2, elected uncleanly, has "a", "c",
+    "d" and "e"."""
+    trace = TransactionTrace(**profile)
+    trace.lead(1)
+    trace.replicate("a", followers=(2,))
+    trace.write("b")
+    trace.ends(kind)
+    trace.high_watermark("broker-1", 3)
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    for uid in ("c", "d", "e"):
+        trace.append("broker-2", uid, epoch=1)
+    trace.high_watermark("broker-2", 4, 1, counted=(2,))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("kind", "isolation", "read", "asked", "violated"),
+    [
+        ("commit", 0, 2, 3, 0),  # it has passed the marker, and "d" came to its place
+        ("commit", 0, 2, 2, 1),  # it has not: it asks for "d", and leaves it out
+        ("commit", 0, 1, 3, 1),  # "b" is a record for everybody
+        ("abort", 1, 1, 3, 0),
+        ("abort", 0, 1, 3, 1),
+        ("abort", 1, 1, 2, 1),
+    ],
+)
+def test_a_marker_in_a_log_that_was_given_up(
+    kind: Literal["abort", "commit"], isolation: int, read: int, asked: int, violated: int
+) -> None:
+    """Shows that a consumer goes on behind the marker, and at read_committed the aborted records, of a log that has
+    been given up since; and that one which asks for what is there now may not leave it out."""
+    trace = log_given_up(kind)
+    records = [(0, "a"), (1, "b")][:read]
+    trace.polled("consumer-1", *records)
+    trace.polled("consumer-1", (3, "e"), broker=2)
+    body = trace.events[-1].body
+    trace.events[-1] = replace(trace.events[-1], body=replace(body, offset=asked, isolation=isolation))
+    assert trace.result("C5").violated == violated
+
+
+@pytest.mark.parametrize(("kind", "violated"), [("abort", 0), ("commit", 1)])
+def test_a_group_goes_on_behind_what_was_given_up(kind: Literal["abort", "commit"], violated: int) -> None:
+    """Shows that a group which has committed a position behind aborted records and their marker goes on from there,
+    whatever another log has there by now; committed records it must have got."""
+    trace = log_given_up(kind, nodes={f"consumer-{each}": READS_COMMITTED for each in (1, 2)})
+    owned(trace, "consumer-1", TP)
+    trace.moved("consumer-1", 1, "assign")
+    owned(trace, "consumer-1")
+    owned(trace, "consumer-2", TP)
+    trace.moved("consumer-2", 3, "committed")
+    assert trace.result("C5").violated == violated
+
+
 # ---- C8 --------------------------------------------------------------------------------------------------------
 
 
@@ -398,9 +455,6 @@ def test_a_group_leaves_something_out_when_owners_change() -> None:
     trace.emit("consumer-3", ConsOwn("other", "m", 1, [TP]))
     trace.moved("consumer-3", 3, "committed")
     assert trace.result("C5").violated == 0
-
-
-READS_COMMITTED = {"config": {"isolation.level": "read_committed"}}
 
 
 @pytest.mark.parametrize(("kind", "who", "violated"), [("abort", 2, 0), ("commit", 2, 1), ("abort", 1, 1)])
