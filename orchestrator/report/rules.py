@@ -46,6 +46,7 @@ BECAUSE = {
     "no-leader-epoch": "the fetches have no leader epoch",
     "no-producer-state": "the log has no record of the producer",
     "not-validated": "the position could not be validated",
+    "offsets-of-removed-topic": "the producer asked again and again to commit offsets of a removed topic",
     "old-checkpoint": "the checkpoint was from before the disk lost the log",
     "old-peer": "a voter does not support PreVote",
     "older-epoch-reaches": "the leader has no record of the consumer's epoch",

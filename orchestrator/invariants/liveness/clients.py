@@ -29,6 +29,8 @@ from actors.trace.events import (
     PartChange,
     PollReturn,
     SendInvoke,
+    SendOffsetsInvoke,
+    SendOffsetsReturn,
     SendReturn,
     Stamped,
 )
@@ -48,6 +50,7 @@ from orchestrator.invariants.folds.windows import (
     beta,
 )
 from orchestrator.invariants.liveness.cluster import NO_MEMBER, TOO_FEW
+from orchestrator.invariants.liveness.held_back import HELD_BACK, HELD_BACK_RULE, TELL_WHO_IS_HELD_BACK, HeldBack
 from orchestrator.invariants.liveness.lost_decisions import (
     LOST_DECISIONS,
     LOST_DECISIONS_RULE,
@@ -73,7 +76,7 @@ class Sends(PartitionState):
     """sends: those that are open, by operation. min_isr: as of the topic. producers: broker -> producer id -> offset of
     its first batch in that broker's log. overtaken: producer -> up to which number its open sends have missed their
     turn. hung: what is known of brokers that hang; known: the finding about them, if it is one here. pushes: of
-    UpdateMetadata."""
+    UpdateMetadata. held_back: who sends no records."""
 
     sends: dict[str, OpenSend] = {}
     min_isr: int = 1
@@ -82,6 +85,7 @@ class Sends(PartitionState):
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
     known: str = ""
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
+    held_back: HeldBack = msgspec.field(default_factory=HeldBack)
 
     def cut_log(self, broker: str, end: int) -> None:
         """The log of a broker ends at ``end`` now."""
@@ -102,7 +106,12 @@ class SendsReturn(PartitionInvariant[Sends]):
     tested_when = "a send that is open in a window returns with ok or a definite error"
     route = PARTITION
     types = (SendInvoke, SendReturn, PartChange, PartAssume, LogAppend, LogTrunc)
-    exemptions = {"isr-away": TOO_FEW, "no-producer-state": NO_PRODUCER_STATE, LATE_PUSH_RULE: LATE_PUSH}
+    exemptions = {
+        "isr-away": TOO_FEW,
+        "no-producer-state": NO_PRODUCER_STATE,
+        LATE_PUSH_RULE: LATE_PUSH,
+        HELD_BACK_RULE: HELD_BACK,
+    }
     unseen = (
         "a send whose own timeout is shorter than the bound: it ends as unknown, and is not judged",
         "acks=0, which returns ok when it is sent",
@@ -117,12 +126,15 @@ class SendsReturn(PartitionInvariant[Sends]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeDown)
+        return (*super().news, *TELL_WHO_IS_HELD_BACK)
 
     def hear(self, state: Sends, event: Stamped) -> Emissions:
+        if isinstance(event.body, TELL_WHO_IS_HELD_BACK):
+            state.held_back.take(event)
         if type(event.body) is NodeDown:
             self._cut(state, event.node, event.body)
             self._forget_client(state, event.node)
+        if isinstance(event.body, NodeDown | SendOffsetsInvoke | SendOffsetsReturn):
             return NOTHING
         if type(event.body) is CtlFault:
             state.hung.take(event.body)
@@ -205,6 +217,8 @@ class SendsReturn(PartitionInvariant[Sends]):
             return self.excused("no-producer-state", state.key, sentence, obligation.by, newest)
         if state.pushes.possible:
             return self.excused(LATE_PUSH_RULE, state.key, sentence, obligation.by, newest)
+        if state.held_back.has(client):
+            return self.excused(HELD_BACK_RULE, state.key, sentence, obligation.by, newest)
         sentence += f": its ISR is {', '.join(map(node_name, state.isr))}, led by {state.leader or 'nobody'}"
         hung = state.hung.of(client, state.core)
         if len(hung) > 1:
