@@ -339,9 +339,8 @@ class ReplicaLog(LogContent):
         del self.batches[: bisect_right(self.batches, base - 1, key=BASE_OFFSET)]
         self.aborted.drop_below(base)
 
-    def record_local_start(self, step: Step, reason: LocalStartReason) -> None:
+    def record_local_start(self, step: Step, reason: LocalStartReason, local: int) -> None:
         """Put into the trace where begins what this broker has itself, above the log start."""
-        local = self.local_start_offset
         step.record(LogLocalStart(self.tp, local, reason, self.start_offset, self.high_watermark))
 
     def settle_start(self, step: Step) -> None:
@@ -353,7 +352,7 @@ class ReplicaLog(LogContent):
         if self.config.remote_storage and start < self.start_offset:
             self.start_offset = start
             self.record_start(step, "load")
-            self.record_local_start(step, "load")
+            self.record_local_start(step, "load", self.local_start_offset)
         self.epochs.truncate_from_start(self.start_offset)
 
     def truncate_fully_and_start_at(

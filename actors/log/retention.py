@@ -83,9 +83,11 @@ def _delete(step: Step, files: Files, log: ReplicaLog, count: int, reason: Why) 
         log.roll(step, files)
     start = log.segments[count].base.offset
     if log.config.is_copied:
-        log.drop_segments(step, files, count)
+        # The start moves first, and the segments go then (``UnifiedLog.deleteSegments``): a process that ends in
+        # between leaves no log that begins where nobody has said.
         if start > log.start_offset:
-            log.record_local_start(step, reason)
+            log.record_local_start(step, reason, start)
+        log.drop_segments(step, files, count)
         return
     if "retention-within-segment" in step.defects:
         start = min(log.boundary_at_or_above(start + 1), log.high_watermark)
