@@ -32,7 +32,8 @@ REPLACED = 256
 class Record(msgspec.Struct, frozen=True, gc=False):
     """What a record of the offsets partition says of a position. A tombstone has ``NO_ENTRY``. ``producer_id``: of one
     that takes effect when a transaction is committed, -1 of all others; of two the one that comes later in the log
-    counts, whenever it takes effect."""
+    counts, whenever it takes effect. ``marker``: of the marker that has committed it, -1 it needs none, or nobody knows
+    of one."""
 
     group: str
     tp: str
@@ -41,6 +42,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     entry: Entry
     by: Witness
     producer_id: int = -1
+    marker: int = -1
 
 
 class Loaded(msgspec.Struct, frozen=True, gc=False):
@@ -95,8 +97,11 @@ class Memory(State):
             self.pending, self.replaced = [*self.replaced, *self.pending], []
             for group, records in self.settled.items():
                 for tp, record in records.items():
-                    if record.log_offset >= taint.start:
+                    if max(record.log_offset, record.marker) >= taint.start:
                         self.doubtful[_name(group, tp)] = taint.rule
+                        if record.log_offset < taint.start and record not in self.pending:
+                            # The record is still there, without its marker: another one may commit it, or abort it.
+                            self.pending.append(record)
         self.taints = len(mirror.taints)
         left: list[Record] = []
         for record in self.pending:
@@ -115,7 +120,8 @@ class Memory(State):
             known = self.settled.setdefault(record.group, {})
             name = _name(record.group, record.tp)
             if record.tp not in known or record.log_offset > known[record.tp].log_offset or name in self.doubtful:
-                known[record.tp] = record
+                marker = -1 if record.producer_id < 0 else mirror.transactions.marker_of(record.log_offset)
+                known[record.tp] = msgspec.structs.replace(record, marker=marker)
                 self.doubtful.pop(name, None)
         self.pending = left
         del self.replaced[:-REPLACED]

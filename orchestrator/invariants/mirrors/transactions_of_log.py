@@ -191,6 +191,14 @@ class TransactionsOfLog(msgspec.Struct):
             return "unknown"
         return "plain"
 
+    def marker_of(self, offset: int) -> int:
+        """The offset of the marker that ended the transaction of a record, ``OPEN`` if there is none that a truncation
+        may still touch."""
+        for span in reversed(self.ended):
+            if any(base <= offset < end for base, end in span.ranges):
+                return span.marker
+        return OPEN
+
     def fate_below(self, offset: int, end: int) -> Fate:
         """The same, as the log below ``end`` tells."""
         for span in reversed(self.ended):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from msgspec import structs
 
-from actors.trace.events import GrpLoad, PartAssume
+from actors.trace.events import GrpLoad, LogAppend, PartAssume
 from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
+from tests.unit.invariants.trace_builder import hash_of
+
+PRODUCER = 7
 
 
 class Coordinated(GroupTrace):
@@ -24,6 +28,16 @@ class Coordinated(GroupTrace):
         at = self.log_end(broker, OFFSETS)
         self.append(f"broker-{broker}", f"r{at}", epoch=epoch, tp=OFFSETS, role="leader" if leads else "follower")
         return at
+
+    def writes_in_transaction(self, broker: int, marker: Literal["", "commit", "abort"] = "", epoch: int = 0) -> None:
+        """A replica appends a record of a transaction, or its marker."""
+        at, node = self.log_end(broker, OFFSETS), f"broker-{broker}"
+        uid = f"r{at}"
+        log = self.logs.setdefault((OFFSETS, node), [(0, 0)])
+        log.append((at + 1, hash_of(log[-1][1], epoch, [uid], 0)))
+        role: Any = "leader" if (broker == 1) == (epoch == 0) else "follower"
+        body = LogAppend(OFFSETS, role, at, at, epoch, epoch, PRODUCER, 0, -1, bool(marker), [uid], ph=log[-1][1])
+        self.emit(node, structs.replace(body, transactional=True, marker=marker))
 
     def commits_up_to(self, broker: int, new: int, epoch: int = 0) -> str:
         """A leader's high watermark."""
@@ -282,6 +296,49 @@ def test_an_unclean_election_excuses_what_it_lost() -> None:
         trace.loads(kept, None, 1, 2)
         assert trace.result("O7").excused == excused
         assert trace.result("O7").violated == kept
+
+
+def committed_in_a_transaction(lost: int) -> Coordinated:
+    """10 at offset 0 is committed by the marker at 1, and 20 at 2 by the one at 3; broker-2 leads after disks, or an
+    unclean election, have lost what is from ``lost`` on."""
+    trace = Coordinated()
+    trace.begins()
+    for at, offset in ((0, 10), (2, 20)):
+        for broker in (1, 2):
+            trace.writes_in_transaction(broker)
+        trace.decides(offset, at, producer=PRODUCER)
+        for broker in (1, 2):
+            trace.writes_in_transaction(broker, "commit")
+        trace.commits_up_to(1, at + 2)
+    trace.truncate("broker-2", lost, OFFSETS)
+    trace.elected_uncleanly(2, 1)
+    trace.leads(2, 1, lost)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("lost", "told", "violated", "excused"),
+    [(3, 10, 0, {"unclean-election": 1}), (4, 10, 1, {}), (2, 10, 0, {"unclean-election": 1})],
+)
+def test_what_a_marker_has_committed_goes_with_it(lost: int, told: int, violated: int, excused: dict[str, int]) -> None:
+    """Shows that a commit in a transaction is lost with the marker that committed it, though its own record is there;
+    and not if the new leader has both."""
+    trace = committed_in_a_transaction(lost)
+    trace.loads(lost, entry(told), 1, 2)
+    result = trace.result("O7")
+    assert (result.violated, result.excused) == (violated, excused)
+
+
+@pytest.mark.parametrize(("told", "violated"), [(20, 0), (10, 1)])
+def test_another_marker_settles_what_had_lost_its_own(told: int, violated: int) -> None:
+    """Shows that nothing is excused any more once the new leader has a marker of its own for that transaction."""
+    trace = committed_in_a_transaction(3)
+    trace.loads(3, entry(10), 1, 2)
+    trace.writes_in_transaction(2, "commit", 1)
+    trace.commits_up_to(2, 4, 1)
+    trace.answers(entry(told), 1, 2)
+    result = trace.result("O7")
+    assert (result.violated, result.excused) == (violated, {"unclean-election": 1})
 
 
 def test_what_another_leader_has_replaced_comes_back_with_an_unclean_leader() -> None:
