@@ -33,6 +33,11 @@ EPOCHS_SINCE = {Api.Metadata.name: 9, Api.Fetch.name: 9}
 """Versions from which a consumer relies on leader epochs, and names one when it fetches (``Metadata.java``)."""
 
 
+COMMITTED_EPOCHS_SINCE = {Api.OffsetCommit.name: 6, Api.TxnOffsetCommit.name: 2, Api.OffsetFetch.name: 5}
+"""Versions from which a committed position has a leader epoch, by which its reader knows that its metadata is old
+(``OffsetCommitRequest.json``, ``TxnOffsetCommitRequest.json``, ``OffsetFetchResponse.json``)."""
+
+
 class OutOfRange(msgspec.Struct, frozen=True, gc=False):
     """That a broker told a consumer that its position is out of range. start, end: of the broker's log then; deposed:
     whether it did not lead in the newest leader epoch."""
@@ -55,6 +60,9 @@ class Resets(State):
     """groups: consumer -> the group that it owns the partition in. committed: group -> what it was told last. placed:
     of a topic that came after another one of its name, consumers that have had a position in it. refused: consumer ->
     what it was told last of a position out of range. epochs: consumer -> leader epoch of its position, -1 it has none.
+    bare: group -> the last position that was committed without a leader epoch, as its request had none, or the position
+    of the member had none; vague: consumers that begin where their group has committed, and that no leader epoch came
+    with, as a request on its way was too old for one.
     profile: says which versions consumers speak."""
 
     placed: list[str] = []
@@ -63,6 +71,8 @@ class Resets(State):
     groups: dict[str, str] = {}
     committed: dict[str, Committed] = {}
     epochs: dict[str, int] = {}
+    bare: dict[str, int] = {}
+    vague: list[str] = []
     holes: Holes = msgspec.field(default_factory=Holes)
     budget: LossBudget = LossBudget()
     profile: Profile = Profile()
@@ -89,7 +99,9 @@ class NoSpuriousReset(LogInvariant[Resets]):
     exemptions = {
         "no-epoch": "The consumer is older than the use of leader epochs (Metadata and Fetch of version 9, KIP-320). "
         "A broker that did not lead any more, and lacked the position, answered that it is out of range: "
-        "the consumer could not know.",
+        "the consumer could not know. Or it begins where its group has committed, and a request by which that position "
+        "came to it was too old to carry its leader epoch (OffsetCommit of version 6, TxnOffsetCommit of version 2, "
+        "OffsetFetch of version 5).",
         **HOLES,
         **LOSS,
     }
@@ -120,10 +132,12 @@ class NoSpuriousReset(LogInvariant[Resets]):
                 state.placed.append(event.node)
             found = self._moved(state, event, body, mirror) if placed and not mirror.removed else NOTHING
             state.epochs[event.node] = body.epoch
+            self._settles(state, event.node, _has_lost_its_epoch(state, event, body))
             return found
         if kind is PollReturn:
             if body.outcome == "ok" and body.records:
                 state.epochs[event.node] = max(body.leader_epoch, body.records[-1].leader_epoch)
+                self._settles(state, event.node, False)
         elif kind is ConsOwn:
             state.groups.pop(event.node, None)
             if state.key in body.owned:
@@ -145,9 +159,28 @@ class NoSpuriousReset(LogInvariant[Resets]):
         elif kind is TierSegment:
             state.holes.consume(event, body)
         elif kind is GrpCommit:
-            if body.tp == state.key and body.offset < 0 and not body.error:
-                state.committed.pop(body.group, None)
+            if body.tp == state.key and not body.error:
+                self._stored(state, body)
         return NOTHING
+
+    @staticmethod
+    def _settles(state: Resets, node: str, vague: bool) -> None:
+        """A consumer has come to another position, without or with what tells how old its metadata is."""
+        state.vague = [each for each in state.vague if each != node]
+        if vague:
+            state.vague.append(node)
+
+    @staticmethod
+    def _stored(state: Resets, body: GrpCommit) -> None:
+        """A coordinator has appended a commit of the partition, or a tombstone."""
+        if body.offset < 0:
+            state.committed.pop(body.group, None)
+        api = Api.OffsetCommit.name if body.producer_id < 0 else Api.TxnOffsetCommit.name
+        handed_on = any(state.groups.get(node) == body.group for node in state.vague)
+        if body.leader_epoch < 0 <= body.offset and (0 <= body.version < COMMITTED_EPOCHS_SINCE[api] or handed_on):
+            state.bare[body.group] = body.offset
+        elif state.bare.get(body.group) == body.offset:
+            del state.bare[body.group]
 
     def _moved(self, state: Resets, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
         if body.reason == "reset" and body.old >= 0:
@@ -182,13 +215,25 @@ class NoSpuriousReset(LogInvariant[Resets]):
             rule, election = state.holes.why(told.broker, mirror.replica(told.broker), position)
             if rule:
                 return self.excused(rule, state.key, sentence, election, by, event)
-        if told is not None and told.deposed and position > told.end and _knows_no_epochs(state.profile, event.node):
+        knew_no_epoch = event.node in state.vague or _knows_no_epochs(state.profile, event.node)
+        if told is not None and told.deposed and position > told.end and knew_no_epoch:
             return self.excused("no-epoch", state.key, sentence, by, event)
         return self.violated(state.key, sentence, by, event)
 
 
 def _knows_no_epochs(profile: Profile, node: str) -> bool:
     return any(profile.is_older(api, since, node) for api, since in EPOCHS_SINCE.items())
+
+
+def _has_lost_its_epoch(state: Resets, event: Stamped, body: ConsPos) -> bool:
+    """Whether a consumer begins at a committed position whose leader epoch no request could carry to it. It does so
+    when the coordinator answers."""
+    if body.reason != "committed" or body.epoch >= 0:
+        return False
+    api, coordinator = Api.OffsetFetch.name, event.cause.partition("/")[0]
+    spoke = [event.node, coordinator] if coordinator else [event.node]
+    told_none = state.profile.is_older(api, COMMITTED_EPOCHS_SINCE[api], *spoke)
+    return told_none or state.bare.get(state.groups.get(event.node, "")) == body.new
 
 
 def _rule_of_loss(mirror: LogMirror, position: int, epoch: int, budget: LossBudget) -> str:

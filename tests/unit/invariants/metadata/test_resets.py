@@ -10,6 +10,7 @@ from actors.trace.events import (
     NO_ENTRY,
     CommittedReturn,
     ConsOwn,
+    ConsPos,
     ErrorSeen,
     LogLocalStart,
     MetaView,
@@ -19,7 +20,7 @@ from actors.trace.events import (
     TierSegment,
 )
 from actors.trace.tier_events import DELETED, FINISHED
-from tests.unit.invariants.groups.stage import GROUP, ONE, GroupTrace, entry
+from tests.unit.invariants.groups.stage import GROUP, ONE, TWO, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -94,6 +95,80 @@ def test_an_old_consumer_asks_a_former_leader() -> None:
         trace.moved("consumer-1", 0, "reset", position)
         assert trace.result("M4").excused == excused, (version, server, position)
         assert trace.result("M4").violated == (not excused)
+
+
+def begins_where_committed(trace: GroupTrace, epoch: int, deliver: bool = False) -> None:
+    """consumer-1 begins at 2, which its group has committed, and asks broker-1, which does not lead any more and lacks
+    it; ``deliver``: after it was given records there."""
+    trace.owns(ONE, TP)
+    trace.emit(ONE, ConsPos(TP, -1, 2, epoch, "committed"))
+    if deliver:
+        trace.polled(ONE, (1, "b"), broker=2, epoch=1, batch_epoch=0)
+    trace.emit(ONE, ErrorSeen(TP, "Fetch", 18, 1, "broker-1"))
+    trace.moved(ONE, 0, "reset", 2)
+
+
+def behind_a_former_leader(node: str = ONE, **versions: list[int]) -> GroupTrace:
+    """broker-1 led, and has one record; broker-2 leads, and two are committed. A node speaks these versions."""
+    trace = GroupTrace(nodes={node: {"versions": versions}})
+    written(trace, "a", high_watermark=1)
+    trace.replicate("b")
+    trace.high_watermark("broker-1", 2)
+    trace.change(2, 1, [2, 3])
+    trace.assume(2, 1)
+    trace.truncate("broker-1", 1)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("version", "epoch", "deliver", "excused"),
+    [(4, -1, False, True), (5, -1, False, False), (4, 1, False, False), (4, -1, True, False)],
+)
+def test_a_committed_position_that_comes_without_its_epoch(
+    version: int, epoch: int, deliver: bool, excused: bool
+) -> None:
+    """Shows that a member is excused that believes a former leader as its OffsetFetch is too old to tell the leader
+    epoch of what is committed; not one whose OffsetFetch tells it, nor one that has an epoch since, or has read on."""
+    trace = behind_a_former_leader(OffsetFetch=[1, version])
+    begins_where_committed(trace, epoch, deliver=deliver)
+    result = trace.result("M4")
+    assert (result.violated, result.excused) == ((0, {"no-epoch": 1}) if excused else (1, {}))
+
+
+@pytest.mark.parametrize(
+    ("asked_in", "stored", "excused"), [(5, -1, True), (6, -1, False), (5, 1, False), (-1, -1, False)]
+)
+def test_a_position_that_was_committed_without_its_epoch(asked_in: int, stored: int, excused: bool) -> None:
+    """Shows that a member is excused likewise if the commit was too old to carry the leader epoch; not if it carried
+    one, or could have."""
+    trace = behind_a_former_leader()
+    trace.acks_entry(entry(2, stored), entry(2, stored), asked_in)
+    begins_where_committed(trace, -1)
+    result = trace.result("M4")
+    assert (result.violated, result.excused) == ((0, {"no-epoch": 1}) if excused else (1, {}))
+
+
+@pytest.mark.parametrize(("broker", "excused"), [("broker-3", True), ("broker-2", False)])
+def test_a_coordinator_that_tells_no_epoch(broker: str, excused: bool) -> None:
+    """Shows that it excuses a member, too, if the coordinator that answers it is that old; not if another broker is."""
+    trace = behind_a_former_leader(broker, OffsetFetch=[1, 4])
+    trace.cause = "broker-3/0/1"
+    begins_where_committed(trace, -1)
+    result = trace.result("M4")
+    assert (result.violated, result.excused) == ((0, {"no-epoch": 1}) if excused else (1, {}))
+
+
+@pytest.mark.parametrize(("version", "excused"), [(4, True), (5, False)])
+def test_a_position_without_an_epoch_is_committed_again(version: int, excused: bool) -> None:
+    """Shows that who is told no leader epoch, and commits that position, leaves none to the next owner."""
+    trace = behind_a_former_leader(TWO, OffsetFetch=[1, version])
+    trace.owns(TWO, TP)
+    trace.emit(TWO, ConsPos(TP, -1, 2, -1, "committed"))
+    trace.acks_entry(entry(2, -1), entry(2, -1), 8)
+    trace.owns(TWO, "")
+    begins_where_committed(trace, -1)
+    result = trace.result("M4")
+    assert (result.violated, result.excused) == ((0, {"no-epoch": 1}) if excused else (1, {}))
 
 
 def test_a_position_whose_copy_is_gone() -> None:
