@@ -15,7 +15,10 @@ STABLE_SINCE = 7
 """Version of OffsetFetch that brought RequireStable."""
 
 REMEMBERED = 32
-"""Records of one position of a group that are remembered."""
+"""Newest records of one position of a group that are remembered whatever has become of them."""
+
+PAST = ("aborted", "gone")
+"""What has become of records below a high watermark that never take effect any more."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -29,7 +32,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class Positions(State):
-    """``records``: group and topic partition -> the newest ones, in the order of the log."""
+    """``records``: group and topic partition -> the newest ones, and older ones that may be in effect, in the order of
+    the log."""
 
     records: dict[str, list[Record]] = {}
 
@@ -73,7 +77,7 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         body = event.body
         if type(body) is GrpCommit:
             if body.offsets_tp == state.key and not body.error and body.log_offset >= 0:
-                self._appended(state, event, body)
+                self._appended(state, event, body, mirror)
             return NOTHING
         assert type(body) is GrpFetch
         if body.offsets_tp != state.key or body.error:
@@ -94,7 +98,7 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
                     return found
         return NOTHING
 
-    def _appended(self, state: Positions, event: Stamped, body: GrpCommit) -> None:
+    def _appended(self, state: Positions, event: Stamped, body: GrpCommit, mirror: LogMirror) -> None:
         entry = [body.offset, body.leader_epoch, body.metadata_epoch] if body.offset >= 0 else NO_ENTRY
         # What former leaders had there is gone; what a former leader appends takes nothing from later ones.
         known = [
@@ -104,7 +108,9 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         ]
         known.append(Record(body.log_offset, body.coordinator_epoch, body.producer_id, list(entry), witness(event)))
         known.sort(key=lambda each: each.log_offset)
-        state.records[_name(body.group, body.tp)] = known[-REMEMBERED:]
+        if body.coordinator_epoch >= max(mirror.lineages, default=-1):
+            known = _without_the_past(known, mirror.replica(event.node))
+        state.records[_name(body.group, body.tp)] = known
 
     def _told(
         self,
@@ -148,6 +154,23 @@ class OffsetsGoWithTransactions(LogInvariant[Positions]):
         if taint is not None:
             return self.excused(taint.rule, state.key, sentence, record.by, event)
         return self.violated(state.key, sentence, record.by, event)
+
+
+def _without_the_past(known: list[Record], replica: Replica) -> list[Record]:
+    """Without those of the older records that are aborted, or replaced, below the leader's high watermark. A producer
+    may abort a position any number of times, and what was committed last before that stays in effect."""
+    older, newest = known[:-REMEMBERED], known[-REMEMBERED:]
+    if not older:
+        return newest
+    below = replica.high_watermark
+    decided = {each.log_offset: _decided(replica, each, below) for each in known if each.log_offset < below}
+    replaced = max((offset for offset, fate in decided.items() if fate == "plain"), default=-1)
+    kept = [each for each in older if each.log_offset >= replaced and decided.get(each.log_offset) not in PAST]
+    return [*kept, *newest]
+
+
+def _decided(replica: Replica, record: Record, below: int) -> str:
+    return _fate(replica, record, below) if _has(replica, record) else "gone"
 
 
 def _fate(replica: Replica, record: Record, end: int) -> str:

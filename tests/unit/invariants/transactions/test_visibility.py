@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actors.trace.events import GrpCommit, GrpFetch, LogStart, PartAssume, ReplyPartition, RpcReply
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from orchestrator.invariants.transactions.offsets import REMEMBERED
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
 
@@ -154,6 +155,45 @@ def test_what_a_former_coordinator_appends_takes_nothing_away() -> None:
     trace = in_transaction("commit")
     trace.emit("broker-2", GrpCommit(TP, GROUP, OFFSETS, -1, "m", 1, 7, 0, -1, 0, 1))
     assert told(trace, 25).endswith("for orders-0, but a committed transaction has 40, at 1")
+
+
+def aborted_often(first: str) -> TransactionTrace:
+    """25 is committed, then 40 in a transaction that ends so, and then 40 in more transactions than are remembered, all
+    of which are aborted."""
+    trace = in_transaction(first)
+    for _ in range(REMEMBERED + 1):
+        commits(trace, 40, True)
+        trace.ends("abort", tp=OFFSETS)
+        trace.high_watermark("broker-1", trace.log_end("broker-1", OFFSETS), tp=OFFSETS)
+    return trace
+
+
+def test_a_position_that_was_committed_and_then_aborted_again_and_again() -> None:
+    """Shows that T14 is held if it is told, and violated by the one before, however often it was aborted since."""
+    assert told(aborted_often("commit"), 40) == ""
+    assert told(aborted_often("commit"), 25).endswith("for orders-0, but a committed transaction has 40, at 1")
+
+
+def test_a_position_that_was_only_ever_aborted() -> None:
+    """Shows that it violates T14 however often it was, and that the position before all of them does not."""
+    assert told(aborted_often("abort"), 40).endswith("belongs to a transaction that is aborted")
+    assert told(aborted_often("abort"), 25) == ""
+
+
+def commits_many() -> TransactionTrace:
+    """40 is committed, and an open transaction has more positions than are remembered, from 41 on."""
+    trace = in_transaction("commit")
+    for position in range(41, 41 + REMEMBERED + 1):
+        commits(trace, position, True)
+    trace.high_watermark("broker-1", trace.log_end("broker-1", OFFSETS), tp=OFFSETS)
+    return trace
+
+
+def test_a_position_in_a_transaction_that_commits_many_of_them() -> None:
+    """Shows that the one before the transaction is in effect, and the first in an open one is as little as its last."""
+    assert told(commits_many(), 40) == ""
+    assert told(commits_many(), 25).endswith("for orders-0, but a committed transaction has 40, at 1")
+    assert "41, at 3, belongs to a transaction that is open" in told(commits_many(), 41)
 
 
 def test_a_consumer_asks_for_what_is_stable_where_it_can() -> None:
