@@ -356,13 +356,19 @@ class ReplicaLog(LogContent):
         self.epochs.truncate_from_start(self.start_offset)
 
     def truncate_fully_and_start_at(
-        self, step: Step, files: Files, base: LogBase, leader_epoch: int, reason: StartReason
+        self,
+        step: Step,
+        files: Files,
+        base: LogBase,
+        leader_epoch: int,
+        reason: StartReason,
+        cut_by: TruncationReason = "diverge",
     ) -> None:
         """Give up everything, and begin at ``base`` with nothing, its prefix hash perhaps to be told yet
         (``UnifiedLog.truncateFullyAndStartAt``)."""
         self.producers.restore({})
         self.epochs.entries = []
-        self._restart(step, files, base, leader_epoch, reason)
+        self._restart(step, files, base, leader_epoch, reason, cut_by=cut_by)
 
     def begin_behind_copy(
         self,
@@ -387,6 +393,7 @@ class ReplicaLog(LogContent):
         leader_epoch: int,
         reason: StartReason,
         start_offset: int | None = None,
+        cut_by: TruncationReason = "diverge",
     ) -> None:
         # An empty log has nothing to be cut, also where it begins lower than before.
         was, old, ph = self.end_offset if self.batches else -1, self.files, told_hash(base.ph)
@@ -394,7 +401,7 @@ class ReplicaLog(LogContent):
         self.aborted.truncate_to(0)
         self.start_offset = base.offset if start_offset is None else start_offset
         if was > base.offset:
-            step.record(LogTrunc(self.tp, was, base.offset, "diverge", leader_epoch, ph))
+            step.record(LogTrunc(self.tp, was, base.offset, cut_by, leader_epoch, ph))
         if reason == "remote":
             epochs = {str(entry.epoch): entry.start_offset for entry in self.epochs.entries}
             told = (self.start_offset, self.high_watermark, base.epoch, ph, epochs)
@@ -443,7 +450,7 @@ class ReplicaLog(LogContent):
             keep -= 1
         if offset < self.base.offset:
             base = LogBase(offset, UNKNOWN_PREFIX_HASH if offset else EMPTY_PREFIX_HASH)
-            self.truncate_fully_and_start_at(step, files, base, leader_epoch, "truncation")
+            self.truncate_fully_and_start_at(step, files, base, leader_epoch, "truncation", reason)
             return
         if keep == len(self.batches):
             return

@@ -13,7 +13,7 @@ from actors.node.effects import Delete, Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
-from actors.trace.events import LogLocalStart, LogRoll, LogStart
+from actors.trace.events import LogLocalStart, LogRoll, LogStart, LogTrunc
 from krift.v1.records import RecordBatch
 
 
@@ -137,19 +137,7 @@ def test_a_tiered_log_keeps_what_is_not_copied(copied: int) -> None:
     assert told == ([copied] if copied else [])
 
 
-@pytest.mark.parametrize("tiered", [True, False])
-def test_a_log_says_where_it_begins_before_its_segments_go(tiered: bool) -> None:
-    """Shows that a log has said where it begins, or its own part of it, before retention deletes the first file."""
-    log, _, files = tiered_log(4)
-    log.config = LogConfig(segment_bytes=80, retention_bytes=0, local_retention_bytes=0, remote_storage=tiered)
-    step = Step(0)
-    delete_old_segments(step, files, log)
-    kinds = [
-        type(each.event) if isinstance(each, Record) else type(each.operation)
-        for each in step.effects
-        if isinstance(each, Record | Write)
-    ]
-    assert kinds == [LogLocalStart if tiered else LogStart, *[Delete] * 4]
+from actors.trace.events import LogLocalStart, LogRoll, LogStart, LogTrunc
 
 
 def test_what_is_active_is_copied_before_it_goes() -> None:
