@@ -201,7 +201,8 @@ class Prefix(msgspec.Struct):
         epoch that what was forgotten cannot have."""
         for index in range(bisect_right(self.ends, at_most) - 1, -1, -1):
             batch = self.batches[index]
-            if other.matches(batch.end, batch.ph) is not False and not other._never_had(batch):
+            same = other.matches(batch.end, batch.ph)
+            if same is not False and not other._never_had(batch) and (same or not other._has_instead_of(batch)):
                 return batch.end
         shared = min(self.floor, at_most, other.end)
         newer = bisect_right(other.batches, self.newest_forgotten, key=_EPOCH)
@@ -212,6 +213,12 @@ class Prefix(msgspec.Struct):
     def _never_had(self, batch: BatchFacts) -> bool:
         """Whether a batch of another log lies where this one was forgotten, and is too new for that."""
         return batch.end <= self.floor and 0 <= self.newest_forgotten < batch.epoch
+
+    def _has_instead_of(self, batch: BatchFacts) -> bool:
+        """Whether the batch that ends here where one of another log does is visibly not that one. Prefix hashes do not
+        tell that where one is not known: a log that begins anew knows none."""
+        own = self.batch_at(batch.end - 1)
+        return own is not None and (own.base, own.epoch, own.uids) != (batch.base, batch.epoch, batch.uids)
 
     def copy(self) -> Prefix:
         """A copy that later changes do not reach."""

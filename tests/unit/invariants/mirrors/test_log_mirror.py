@@ -256,6 +256,17 @@ def test_what_was_forgotten_has_no_newer_leader_epoch() -> None:
     assert (old.shared_with(new, 30), new.shared_with(old, 30)) == (0, 0)
 
 
+def test_a_batch_that_is_visibly_another_one_is_not_shared() -> None:
+    """Shows that logs part at a batch of which the prefix hash is not known in one of them, if it is of another leader
+    epoch, or has other records, there; and that they share it if it looks the same."""
+    for epoch, uids, shared in ((4, ["b"], 20), (6, ["b"], 10), (4, ["x"], 10)):
+        log, anew = Prefix(), Prefix(10)
+        log.append(BatchFacts(0, 10, 4, 11, -1, -1, -1, ["a"]))
+        log.append(BatchFacts(10, 20, 4, 21, -1, -1, -1, ["b"]))
+        anew.append(BatchFacts(10, 20, epoch, None, -1, -1, -1, uids))
+        assert (log.shared_with(anew, 20), anew.shared_with(log, 20)) == (shared, shared)
+
+
 def test_a_log_that_begins_anew_has_none_of_what_an_unclean_leader_begins_below() -> None:
     """Shows that P11 and P12 let a follower empty its log, which has nothing below its start, where the leader was
     elected uncleanly with an empty one: what that has committed since, the follower never had."""
