@@ -11,6 +11,7 @@ from actors.node.messages import Api
 from actors.node.spec import is_recreated
 from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, MetaView, PollReturn, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import remember
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
@@ -36,12 +37,14 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a leader answered a consumer to OffsetForLeaderEpoch, in a leader epoch, with the request ``req``."""
+    """What a leader answered a consumer to OffsetForLeaderEpoch, in a leader epoch, with the request ``req``. start:
+    where its log began then."""
 
     req: str
     leader_epoch: int
     epoch: int
     end: int
+    start: int
     by: Witness
 
 
@@ -51,13 +54,15 @@ HOLLOWS_REMEMBERED = 256
 
 class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
-    last of where an epoch ends. committed: consumer -> what it was told last that its group has committed. hollow: ends
+    last of where an epoch ends. unnamed: leader epoch and the epoch asked for -> the last such answer, where the trace
+    does not tell who asked. committed: consumer -> what it was told last that its group has committed. hollow: ends
     that leaders have told of leader epochs, with these, though their logs have no record of them: they begin there."""
 
     hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
     committed: dict[str, Entry] = {}
     told: dict[str, Told] = {}
+    unnamed: dict[tuple[int, int], Told] = {}
     profile: Profile = Profile()
 
 
@@ -131,6 +136,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
     exemptions = {
         "older-epoch-reaches": "The new leader has no record of the consumer's leader epoch, and an older epoch that "
         "ends behind the position: Kafka compares only that end.",
+        "deleted": "When the new leader answered the consumer its log began behind that record: what it has of other "
+        "leader epochs there is deleted, and with it where they end. Kafka tells where its first one begins.",
         "not-validated": (
             "The consumer or its broker does not support OffsetForLeaderEpoch version 3, which clients use."
         ),
@@ -144,6 +151,10 @@ class TruncationIsSignalled(LogInvariant[Places]):
         (
             "A consumer that went back to where the log of its leader begins, as this has nothing of its leader epoch, "
             "until it gets a record."
+        ),
+        (
+            "Where the handling of requests takes time (`krift.request.service.us`), which consumer a leader answered, "
+            "and so whether it does as it was told."
         ),
     )
 
@@ -182,7 +193,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return self.violated(state.key, sentence, told.by, event)
         if before is None or body.leader_epoch < 0 or body.leader_epoch == before.leader_epoch:
             return NOTHING
-        return self._judge(state, event, body, before, mirror)
+        answer = told if of_now else state.unnamed.get((body.leader_epoch, before.epoch))
+        return self._judge(state, event, body, before, answer, mirror)
 
     def _moved(self, state: Places, event: Stamped, body: ConsPos) -> Emissions:
         """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
@@ -218,16 +230,22 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def _asks(self, state: Places, event: Stamped, body: EpochTold, mirror: LogMirror) -> Emissions:
         """A consumer that asks takes nothing until it is answered; what it did since then is after the cause. Where it
         has read on since, it had given up the request, and the answer does not reach it."""
-        consumer, _, rest = event.cause.partition("/")
-        if body.replica_id != CLIENT or not event.req.startswith(f"{consumer}>"):
+        if body.replica_id != CLIENT:
             return NOTHING
         if _is_hollow(body, mirror) and (body.end, body.epoch) not in state.hollow:
             state.hollow = [*state.hollow, (body.end, body.epoch)][-HOLLOWS_REMEMBERED:]
+        start = mirror.replica(event.node).start
+        answer = Told(event.req, body.current_leader_epoch, body.epoch, body.end, start, witness(event))
+        if not event.req:
+            remember(state.unnamed, (body.current_leader_epoch, body.asked_epoch), answer, HOLLOWS_REMEMBERED)
+        consumer, _, rest = event.cause.partition("/")
+        if not event.req.startswith(f"{consumer}>"):
+            return NOTHING
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
         if place is not None and (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):
             return NOTHING
-        state.told[consumer] = Told(event.req, body.current_leader_epoch, body.epoch, body.end, witness(event))
+        state.told[consumer] = answer
         if place is None:
             return NOTHING
         state.tested += 1
@@ -239,7 +257,9 @@ class TruncationIsSignalled(LogInvariant[Places]):
         )
         return self.violated(state.key, sentence, place.by, event)
 
-    def _judge(self, state: Places, event: Stamped, body: PollReturn, before: Place, mirror: LogMirror) -> Emissions:
+    def _judge(
+        self, state: Places, event: Stamped, body: PollReturn, before: Place, told: Told | None, mirror: LogMirror
+    ) -> Emissions:
         log = mirror.lineage_log(body.leader_epoch)
         if log is None:
             return NOTHING
@@ -262,6 +282,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
         api = Api.OffsetForLeaderEpoch.name
         if state.profile.is_older(api, VALIDATED_SINCE, *self._asked(event)):
             return self.excused("not-validated", state.key, sentence, before.by, event)
+        if told is not None and before.offset < told.start:
+            return self.excused("deleted", state.key, sentence, before.by, told.by, event)
         unknown = all(batch.epoch != before.epoch for batch in log.batches)
         if unknown and _end_of(log, before.epoch) > before.offset:
             return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from actors.trace.events import CommittedReturn, ConsPos, EpochTold
+import pytest
+
+from actors.trace.events import CommittedReturn, ConsPos, EpochTold, LogStart
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 from tests.unit.invariants.transactions.stage import TransactionTrace
@@ -243,3 +245,32 @@ def test_an_answer_to_a_request_that_was_given_up_does_not_count() -> None:
     trace.cause = trace.req = ""
     reads_on(trace, (2, "y"))
     assert trace.result("M10").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("start", "asked", "named", "excused"),
+    [(3, True, True, True), (3, True, False, True), (2, True, True, False), (3, False, True, False)],
+)
+def test_a_record_that_the_leader_has_deleted(start: int, asked: bool, named: bool, excused: bool) -> None:
+    """Shows that a reader which asks may read on where the leader's log begins behind the record that it has last, also
+    where the trace does not tell who asked; without having asked, or where the leader still has that record, it may
+    not."""
+    trace = elected("x", "y", "z")
+    trace.emit("broker-2", LogStart(TP, start, "retention-ms", 1, None))
+    if asked:
+        asks(trace, 0, (0, 3)) if named else trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 3))
+    trace.req = ""
+    reads_on(trace, (3, "z"))
+    result = trace.result("M10")
+    assert (result.violated, result.excused) == ((0, {"deleted": 1}) if excused else (1, {}))
+
+
+def test_a_reader_goes_back_by_an_answer_to_nobody_knows_whom() -> None:
+    """Shows that a position comes after no record, too, if a leader named it to somebody of whom the trace does not
+    tell, as where requests wait for their handler."""
+    for told, violated in ((2, 0), (1, 1)):
+        trace = elected("x", "y", "z", has=())
+        trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 2))
+        trace.emit(READER, ConsPos(TP, 3, told, 0, "truncation"))
+        reads_on(trace, (2, "z"))
+        assert trace.result("M10").violated == violated, told
