@@ -35,6 +35,7 @@ from orchestrator.invariants.transactions.decided import (
     REMEMBERED,
     Begins,
     LateEnds,
+    sent_by,
 )
 from orchestrator.invariants.transactions.refused_ends import Held, goes_on_rightly, held, wrongly_refused
 
@@ -250,7 +251,9 @@ class Wishes(State):
     process that was replaced goes on in its own until a broker fences it. ``late``: requests for an end that got no
     answer. ``fates``: the last ones; ``completed``: a coordinator has completed the last one. ``coordinator_epoch``:
     the newest one of who decided; ``rewound``: the log of the coordinator that began last lacks the last decision.
-    ``held``: what the last coordinator to say so has in memory."""
+    ``held``: what the last coordinator to say so has in memory; ``read``: it has read that in its log. ``losses``: of
+    the transaction log; ``log``: its partition of this producer id, the leader epoch of that when the last transaction
+    began, and how much disks had lost of it by then."""
 
     begun: dict[int, Begun] = {}
     late: LateEnds = msgspec.field(default_factory=LateEnds)
@@ -259,6 +262,9 @@ class Wishes(State):
     coordinator_epoch: int = -1
     rewound: bool = False
     held: Held | None = None
+    read: bool = False
+    losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
+    log: tuple[str, int, int] = ("", -1, 0)
 
     def known(self, epoch: int) -> Begun:
         """What is known of an epoch, which may be nothing."""
@@ -320,7 +326,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
     route = PRODUCER_ID
     of_transactions = True
     types = (BeginInvoke, EndInvoke, EndReturn, TxnState, TxnLoad)
-    exemptions = {"epoch-shared": EPOCH_SHARED}
+    exemptions = {"epoch-shared": EPOCH_SHARED, **LOSS}
     unseen = (
         "transactions of producer ids whose application is not in the trace",
         "refusals of a producer id that the coordinator does not know (INVALID_PRODUCER_ID_MAPPING)",
@@ -331,8 +337,16 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
         ),
     )
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (NodeDown, PartChange)
+
     def initial(self, key: str, profile: Profile) -> Wishes:
-        return Wishes(key)
+        return Wishes(key, losses=PartitionLosses(profile, (f"{TRANSACTION_STATE_TOPIC}-",)))
+
+    def hear(self, state: Wishes, event: Stamped) -> Emissions:
+        state.losses.take(event)
+        return NOTHING
 
     def step(self, state: Wishes, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -346,13 +360,15 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             state.late.note(body, REMEMBERED)
             return self._told(state, event, body) if body.asked else NOTHING
         elif kind is TxnState:
-            state.held = held(event, state.key)
+            state.held, state.read = held(event, state.key), False
+            if body.to_state == "Ongoing" and body.from_state != "Ongoing":
+                state.log = (body.tp, body.coordinator_epoch, state.losses.count(body.tp))
             if body.to_state in COMPLETE:
                 state.completed = True
             if body.to_state in DECISIONS and str(body.producer_id) == state.key:
                 return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)
         elif body.loaded:
-            state.held = held(event, state.key)
+            state.held, state.read = held(event, state.key), True
             for each in body.transactions.values():
                 if str(each.producer_id) == state.key and each.state in DECISIONS:
                     return self._decided(state, event, each.producer_epoch, DECISIONS[each.state], each.client_version)
@@ -427,12 +443,25 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
                 if fate is None
                 else f"the coordinator's decision was {_kind(fate.commits)}"
             )
-            by = None if fate is None else fate.by
-            return self.violated(state.key, f"{told}{_kind(body.commit)}; {was}", by, event)
+            by, sentence = None if fate is None else fate.by, f"{told}{_kind(body.commit)}; {was}"
+            if fate is None and shared and (rule := self._forgotten(state, event, body.commit)):
+                return self.excused(rule, state.key, sentence, event)
+            return self.violated(state.key, sentence, by, event)
         if body.commit and fate is not None and fate.commits:
             state.tested += 1
             return self.violated(state.key, f"{told}not committed for certain; it was committed", fate.by, event)
         return NOTHING
+
+    @staticmethod
+    def _forgotten(state: Wishes, event: Stamped, commit: bool) -> str:
+        """The rule by which a coordinator may not know of the transaction, so that it takes a request to end it for one
+        about the transaction before, which is complete, had the same epoch, and ended as this one is to end."""
+        known, (log, epoch, losses) = state.held, state.log
+        if not state.read or known is None or not sent_by(event.cause, known.by):
+            return ""
+        if known.state != ("CompleteCommit" if commit else "CompleteAbort"):
+            return ""
+        return state.losses.rule(log, epoch, since=losses)
 
     def _goes_on(self, state: Wishes, event: Stamped, body: EndReturn, version: int, fate: Fate) -> Emissions:
         """From transaction.version 2 on the answer has the epoch of the producer's next transaction."""

@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from actors.node.spec import node_name
 from actors.trace.events import NodeDown, PartChange, PartRemove
+from actors.trace.transaction_events import TransactionStateName
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import OTHER_TP, STATE, TransactionTrace
 
@@ -314,6 +315,44 @@ def test_a_transaction_after_one_of_the_same_epoch() -> None:
     trace.decides(False, 4, version=1)
     trace.app_told(True, "fail", 2)
     assert trace.result("T12").status == "held"
+
+
+@pytest.mark.parametrize(
+    ("elected", "read", "answers", "excused"),
+    [
+        ("after", "CompleteCommit", True, True),
+        ("before", "CompleteCommit", True, False),
+        ("", "CompleteCommit", True, False),
+        ("after", "CompleteAbort", True, False),
+        ("after", "CompleteCommit", False, False),
+    ],
+)
+def test_a_coordinator_that_takes_it_for_the_one_before(
+    elected: str, read: TransactionStateName, answers: bool, excused: bool
+) -> None:
+    """Shows that below transaction.version 2 T12 excuses the confirmation by a coordinator that has read, after an
+    unclean election, of the transaction before alone, which ended so; not where the election came before the
+    transaction, or that one ended otherwise, or another process answered."""
+    trace = TransactionTrace()
+    lost = PartChange(STATE, 5, 1, 2, 1, 1, [2], [1, 2, 3], "unclean")
+    trace.app_begins(version=1)
+    trace.begins(version=1)
+    trace.app_asks(True)
+    trace.decides(True, 3, version=1)
+    trace.app_told(True)
+    trace.completes(True, 3, version=1)
+    if elected == "before":
+        trace.emit("controller-1", lost)
+    trace.app_begins(2, 3, 1)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1, coordinator_epoch=elected == "before")
+    trace.app_asks(True, 2)
+    if elected == "after":
+        trace.emit("controller-1", lost)
+    loaded = trace.loads(read, 3, 3, (), version=1)
+    trace.cause = loaded if answers else ""
+    trace.app_told(True, number=2)
+    result = trace.result("T12")
+    assert (result.violated, result.excused) == ((0, {"unclean-election": 1}) if excused else (1, {}))
 
 
 def test_an_answer_after_the_successor_has_begun() -> None:
