@@ -137,7 +137,32 @@ def test_a_tiered_log_keeps_what_is_not_copied(copied: int) -> None:
     assert told == ([copied] if copied else [])
 
 
-from actors.trace.events import LogLocalStart, LogRoll, LogStart, LogTrunc
+@pytest.mark.parametrize("tiered", [True, False])
+def test_a_log_says_where_it_begins_before_its_segments_go(tiered: bool) -> None:
+    """Shows that a log has said where it begins, or its own part of it, before retention deletes the first file."""
+    log, _, files = tiered_log(4)
+    log.config = LogConfig(segment_bytes=80, retention_bytes=0, local_retention_bytes=0, remote_storage=tiered)
+    step = Step(0)
+    delete_old_segments(step, files, log)
+    kinds = [
+        type(each.event) if isinstance(each, Record) else type(each.operation)
+        for each in step.effects
+        if isinstance(each, Record | Write)
+    ]
+    assert kinds == [LogLocalStart if tiered else LogStart, *[Delete] * 4]
+
+
+def test_a_cut_below_what_a_tiered_log_has_itself_says_why() -> None:
+    """Shows that a log which begins anew, as the last stable offset of its leader is in remote storage alone, says that
+    this is the reason of the cut (``UnifiedLog.truncateTo``)."""
+    log, step, files = tiered_log(3)
+    delete_old_segments(step, files, log)
+    assert (log.local_start_offset, log.end_offset) == (3, 4)
+    log.cut_to_stable(step, files, 2, 7)
+    assert (log.start_offset, log.end_offset, log.high_watermark) == (2, 2, 2)
+    events = [each.event for each in step.effects if isinstance(each, Record)]
+    cuts = [(each.was, each.to, each.reason) for each in events if isinstance(each, LogTrunc)]
+    assert cuts == [(4, 2, "last-stable-offset")]
 
 
 def test_what_is_active_is_copied_before_it_goes() -> None:
