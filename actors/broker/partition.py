@@ -181,9 +181,7 @@ class Partition(msgspec.Struct):
         the leader was told of by the controller already, while the proposal, made after that, is on its way: Kafka's
         Partition.makeLeader does so.
         """
-        in_office = self.is_leader and state.leader_epoch == self.leader_epoch
-        older_taken = in_office and "older-states-taken" in turn.step.defects
-        if state.partition_epoch < self.partition_epoch and not older_taken:
+        if state.partition_epoch < self.partition_epoch:
             return False
         was_leader = self.is_leader
         new_epoch = state.leader_epoch > self.leader_epoch

@@ -209,7 +209,7 @@ class Controller(msgspec.Struct):
         self.state = _committed(raft)
         for timer in self._periods():
             step.cancel_timer(timer)
-        for event in () if "deposed-answers-nobody" in step.defects else self.purgatory.take_all():
+        for event in self.purgatory.take_all():
             event.on_failure(step)
 
     # ---- requests ----------------------------------------------------------------------------------------

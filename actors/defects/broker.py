@@ -441,13 +441,6 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
-        "older-states-taken",
-        "actors.broker",
-        "P8",
-        "A leader takes up each state of its leader epoch that the metadata log brings, also one that is over.",
-        nemesis="isr",
-    ),
-    Defect(
         "takes-up-before-it-knows",
         "actors.broker",
         "P30",

@@ -15,13 +15,6 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "The controller answers when a change is appended, not when it is committed.",
     ),
     Defect(
-        "deposed-answers-nobody",
-        "actors.controller",
-        "X2",
-        "A controller that is active no longer leaves those without an answer who wait for a commit.",
-        nemesis="quorum",
-    ),
-    Defect(
         "unheld-election-confirmed",
         "actors.controller",
         "Q19",
@@ -188,7 +181,7 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "L19",
         "The active controller never gives partitions back to their preferred leaders by the clock.",
         nemesis="isr",
-        settings=("config.leader.imbalance.check.interval.seconds=1",),
+        settings=("duration=60s", "config.leader.imbalance.check.interval.seconds=1"),
     ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(

@@ -171,15 +171,6 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
-        "repeated-commit-sticks",
-        _COORDINATOR,
-        "T12",
-        "A coordinator that is asked once more for a commit commits the next transactions, too, before it is asked.",
-        "KAFKA-17754",
-        nemesis="transactions",
-        settings=("features.transaction.version=1",),
-    ),
-    Defect(
         "transaction-before-hw",
         _COORDINATOR,
         "T13",
@@ -314,14 +305,6 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         "KIP-890",
         nemesis="transactions",
         settings=("features.transaction.version=1",),
-    ),
-    Defect(
-        "first-of-transaction-unchecked",
-        _LOG,
-        "T2",
-        "A leader whose log does not know the producer begins its transaction with any batch that is verified.",
-        "KAFKA-14920",
-        nemesis="transactions",
     ),
     Defect(
         "verification-outlives-marker",

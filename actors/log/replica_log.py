@@ -127,9 +127,6 @@ class ReplicaLog(LogContent):
             if error:
                 return error
         error = producers.check(batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.is_transactional)
-        begins = error == KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER and batch.producer_id not in producers.entries
-        if begins and "first-of-transaction-unchecked" in step.defects:
-            return KafkaError.NONE
         by_marker = error == KafkaError.INVALID_PRODUCER_EPOCH and not producers.entries[batch.producer_id].batches
         return KafkaError.NONE if by_marker and "epochs-of-markers-unheeded" in step.defects else error
 

@@ -112,10 +112,6 @@ PROOFS: dict[str, Proof] = {
     "reply-before-commit": Proof(
         "comes-back", r"the ISR \[1, 2, 3\] that broker-\d proposed for orders-0, at offset \d+ of .* no", (2,)
     ),
-    "deposed-answers-nobody": Proof(
-        "deposed-controller",
-        r"controller-\d did not answer the BrokerHeartbeat of broker-\d for [\d,]+ ms, though it was no",
-    ),
     "unheld-election-confirmed": Proof(
         "waits-for-preferred", r"that elect-leaders of orders-0 is done, but no leader had written such a record"
     ),
@@ -512,7 +508,6 @@ PROOFS: dict[str, Proof] = {
     "isr-without-epochs": Proof(
         "told-before", r"the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
     ),
-    "older-states-taken": Proof("told-before", r"broker-1 proposed .* but knew partition epoch \d of it already"),
     "described-by-log-end": Proof("described", r"in epoch 1 with the high watermark \d+; it had \d+"),
     "described-as-caught-up": Proof("described", r"in epoch 1, and that \S+ has its log up to \d+; it had fetched up"),
     "takes-up-before-it-knows": Proof(
@@ -790,9 +785,6 @@ PROOFS: dict[str, Proof] = {
     "timed-out-at-twice": Proof("stays-open", r"with a timeout of 3,000 ms, at [\d,]+ ms: [\d,]+ ms too late"),
     "timeout-unheeded": Proof("transactions", r"with a timeout of 900,000 ms, but its producer asks for [\d,]+ ms"),
     "abort-ends-in-commit": Proof("transactions", r"decided to commit .*, but its application had asked to abort"),
-    "repeated-commit-sticks": Proof(
-        "repeated-ends", r"decided to commit .*, epoch \d+, but its application had not asked for that"
-    ),
     "transaction-before-hw": Proof(
         "transactions", r"by offset \d+ of __transaction_state-\d, but leaders had committed"
     ),
@@ -830,9 +822,6 @@ PROOFS: dict[str, Proof] = {
     "partitions-added-before-commit": Proof("transactions", r"but no coordinator had added the partition"),
     "first-partition-verified-alone": Proof(
         "late-batch", r"denied broker-\d with TRANSACTION_ABORTABLE that orders-\d is in the transaction of producer id"
-    ),
-    "first-of-transaction-unchecked": Proof(
-        "slow-verification", r"appended sequence \d+ .*; the lowest one that has waited for its coordinator is \d+"
     ),
     "verification-outlives-marker": Proof(
         "late-verification", r"appended a batch .* in a transaction of producer id 0"

@@ -157,12 +157,6 @@ def end_txn(turn: Turn, connection: str, request: EndTxnRequest) -> None:
     epoch = request.producer_epoch
     if metadata.state == ONGOING and "older-end-taken" in turn.step.defects:
         epoch = max(epoch, metadata.producer_epoch)
-    if version != 2 and "repeated-commit-sticks" in turn.step.defects:
-        if metadata.state == COMPLETE_COMMIT and commit:
-            metadata.last_producer_epoch = epoch
-        for each in shard.transactions.values():
-            if each is not metadata and each.state == ONGOING and each.last_producer_epoch == each.producer_epoch:
-                _end(turn, shard, each, Ending("", None, each.producer_id, each.producer_epoch, True, version))
     ending = Ending(connection, request, request.producer_id, epoch, commit, version)
     _end(turn, shard, metadata, ending)
 
@@ -206,8 +200,7 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
         return
     request = ending.request
     asked = (request.producer_id, request.producer_epoch) if isinstance(request, EndTxnRequest) else NOBODY
-    timed_out = request is None and ending.fences
-    place = write(turn, shard, metadata.transactional_id, transit, asked, timed_out)
+    place = write(turn, shard, metadata.transactional_id, transit, asked, timed_out=request is None)
     if "end-answered-before-commit" in turn.step.defects:
         _tell(turn, ending, KafkaError.NONE, transit)
         ending = msgspec.structs.replace(ending, request=None)
