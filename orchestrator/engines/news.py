@@ -36,6 +36,8 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QRole,
+    SendOffsetsInvoke,
+    SendOffsetsReturn,
     Stamped,
     TraceEvent,
 )
@@ -79,6 +81,8 @@ SUBJECTS: Mapping[type[TraceEvent], Subject] = {
     PartChange: lambda _, body: body.tp,
     PartRemove: lambda _, body: body.tp,
     QRole: _node,
+    SendOffsetsInvoke: lambda _, body: body.op,
+    SendOffsetsReturn: lambda _, body: body.op,
 }
 """Type of news -> event -> what it is about. News of other types all stay."""
 
@@ -92,10 +96,15 @@ OVER: Mapping[type[TraceEvent], Callable[[Any], bool]] = {
     GrpGen: lambda body: body.state == "Dead",
     GrpOut: lambda _: True,
     LinkRuleChange: lambda body: body.phase == "stop",
+    SendOffsetsReturn: lambda _: True,
 }
 """Types of which an event may say that its subject is over."""
 
-_ONE_SUBJECT: Mapping[type[TraceEvent], type[TraceEvent]] = {AdminReturn: AdminInvoke, CommitReturn: CommitInvoke}
+_ONE_SUBJECT: Mapping[type[TraceEvent], type[TraceEvent]] = {
+    AdminReturn: AdminInvoke,
+    CommitReturn: CommitInvoke,
+    SendOffsetsReturn: SendOffsetsInvoke,
+}
 """Types that end what those of another type began."""
 
 

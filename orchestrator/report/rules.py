@@ -12,6 +12,7 @@ BECAUSE = {
     "consumer-refreshes": "the consumer asked for metadata first",
     "copy-gone": "the copy with that record was deleted, and the log start had not moved",
     "crash": "the process ended between the write and its record in the trace",
+    "deleted": "the leader had deleted the records that the consumer had read",
     "deleted-by-another": "the next leader had deleted the copy",
     "deleted-meanwhile": "the position was deleted while the consumer waited",
     "deleted-by-former": "a former leader had deleted the copy",
