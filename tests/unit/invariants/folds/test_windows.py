@@ -47,7 +47,7 @@ class Run(TraceBuilder):
 
     def past(self, invariant: str, share: float = 1.0) -> None:
         self.wall += int(bound_us(Profile(), invariant) * share)
-        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {"from": [], "to": [], "both_ways": False}))
 
     def status(self, invariant: str) -> tuple[str, int]:
         found = self.result(invariant)
