@@ -37,6 +37,7 @@ from orchestrator.invariants.transactions.decided import (
     LateEnds,
     sent_by,
 )
+from orchestrator.invariants.transactions.fates import Fate, Fates
 from orchestrator.invariants.transactions.refused_ends import Held, goes_on_rightly, held, wrongly_refused
 
 
@@ -222,20 +223,6 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
     by: Witness
 
 
-class Fate(msgspec.Struct, frozen=True, gc=False):
-    """How a coordinator decided a transaction. ``data_epoch``: producer epoch of its records; ``begins``: how many had
-    been begun in that epoch by then. ``offset``: of the record, or ``loaded``: of the last one that another coordinator
-    has read, in ``coordinator_epoch``."""
-
-    data_epoch: int
-    commits: bool
-    by: Witness
-    begins: int = 0
-    offset: int = -1
-    coordinator_epoch: int = -1
-    loaded: bool = False
-
-
 class Begun(msgspec.Struct):
     """Of a producer epoch. ``version``: transaction.version of its producer; ``client``: who has begun the last
     transaction in it; ``times``: how many were begun in it; ``asked``: how the last of them is to end."""
@@ -249,18 +236,13 @@ class Begun(msgspec.Struct):
 class Wishes(State):
     """Of a producer id. ``begun``: producer epoch -> what its application did in it; each epoch for itself, since a
     process that was replaced goes on in its own until a broker fences it. ``late``: requests for an end that got no
-    answer. ``fates``: the last ones; ``completed``: a coordinator has completed the last one. ``coordinator_epoch``:
-    the newest one of who decided; ``rewound``: the log of the coordinator that began last lacks the last decision.
-    ``held``: what the last coordinator to say so has in memory; ``read``: it has read that in its log. ``losses``: of
-    the transaction log; ``log``: its partition of this producer id, the leader epoch of that when the last transaction
-    began, and how much disks had lost of it by then."""
+    answer. ``fates``: how its transactions were decided. ``held``: what the last coordinator to say so has in memory;
+    ``read``: it has read that in its log. ``losses``: of the transaction log; ``log``: its partition of this producer
+    id, the leader epoch of that when the last transaction began, and how much disks had lost of it by then."""
 
     begun: dict[int, Begun] = {}
     late: LateEnds = msgspec.field(default_factory=LateEnds)
-    fates: list[Fate] = []
-    completed: bool = False
-    coordinator_epoch: int = -1
-    rewound: bool = False
+    fates: Fates = msgspec.field(default_factory=Fates)
     held: Held | None = None
     read: bool = False
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
@@ -277,31 +259,6 @@ class Wishes(State):
         if len(self.begun) > REMEMBERED:
             del self.begun[next(iter(self.begun))]
         return own
-
-    def is_told_again(self, event: Stamped, data_epoch: int, commits: bool, version: int) -> bool:
-        """Whether a decision is one that is known, from who decided so or has read it. A coordinator that is replaced
-        learns late that its decision is committed, which its successor has read long since, and may itself read its log
-        late. Below transaction.version 2 transactions share an epoch: a load tells the last decision, or, from a log
-        that has lost its end, any."""
-        body: Any = event.body
-        alike = [each for each in self.fates if (each.data_epoch, each.commits) == (data_epoch, commits)]
-        if type(body) is not TxnLoad:
-            self.rewound = False
-            return any(
-                each.loaded and each.coordinator_epoch > body.coordinator_epoch and each.offset >= body.log_offset
-                for each in alike
-            )
-        if body.coordinator_epoch < self.coordinator_epoch:
-            return True
-        if version >= EPOCH_BUMP or not self.fates:
-            return bool(alike)
-        last, asked = self.fates[-1], self.known(data_epoch).asked
-        as_asked = asked is not None and asked.commit == commits
-        self.rewound = self.rewound or body.end <= last.offset
-        if self.rewound:
-            return bool(alike) and not as_asked
-        # If the last one is complete, its former coordinator did not live to say that it decided the next one, too.
-        return last in alike and not (self.completed and as_asked)
 
 
 class EndsAreAsAsked(KeyedInvariant[Wishes]):
@@ -363,36 +320,32 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             state.held, state.read = held(event, state.key), False
             if body.to_state == "Ongoing" and body.from_state != "Ongoing":
                 state.log = (body.tp, body.coordinator_epoch, state.losses.count(body.tp))
-            if body.to_state in COMPLETE:
-                state.completed = True
+            state.fates.goes_on(body.to_state)
             if body.to_state in DECISIONS and str(body.producer_id) == state.key:
                 return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)
         elif body.loaded:
             state.held, state.read = held(event, state.key), True
             for each in body.transactions.values():
-                if str(each.producer_id) == state.key and each.state in DECISIONS:
+                if str(each.producer_id) != state.key:
+                    continue
+                state.fates.goes_on(each.state)
+                if each.state in DECISIONS:
                     return self._decided(state, event, each.producer_epoch, DECISIONS[each.state], each.client_version)
         return NOTHING
 
     def _decided(self, state: Wishes, event: Stamped, epoch: int, commits: bool, version: int) -> Emissions:
         data_epoch = epoch - 1 if version >= EPOCH_BUMP else epoch
-        if state.is_told_again(event, data_epoch, commits, version):
+        asked = state.known(data_epoch).asked
+        as_asked = asked is not None and asked.commit == commits
+        if state.fates.is_told_again(event, data_epoch, commits, version, as_asked):
             return NOTHING
-        last = state.fates[-1] if state.fates else None
-        body: Any = event.body
-        loaded = type(body) is TxnLoad
-        offset = body.end - 1 if loaded else body.log_offset
-        fate = Fate(data_epoch, commits, witness(event), state.known(data_epoch).times, offset)
-        state.fates.append(msgspec.structs.replace(fate, coordinator_epoch=body.coordinator_epoch, loaded=loaded))
-        state.coordinator_epoch = max(state.coordinator_epoch, body.coordinator_epoch)
-        state.completed = False
-        del state.fates[:-REMEMBERED]
+        last = state.fates.last[-1] if state.fates.last else None
+        state.fates.note(event, data_epoch, commits, state.known(data_epoch).times)
         if not commits or not state.begun:
             return NOTHING
         state.tested += 1
-        asked = state.known(data_epoch).asked
         if asked is not None and asked.commit:
-            return self._in_parts(state, event, last, state.fates[-1], version)
+            return self._in_parts(state, event, last, state.fates.last[-1], version)
         sentence = (
             f"{event.node} decided to commit the transaction of producer id {state.key}, epoch {data_epoch}, "
             + (
@@ -428,7 +381,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             return NOTHING
         # Below transaction.version 2 the one before had the same epoch.
         shared = begun is not None and begun.version < EPOCH_BUMP
-        own = [each for each in state.fates if not shared or begun is None or each.begins == begun.times]
+        own = [each for each in state.fates.last if not shared or begun is None or each.begins == begun.times]
         fate = next((each for each in reversed(own) if each.data_epoch == body.producer_epoch), None)
         told = (
             f"the answer to {event.node} says that its transaction (producer id {state.key}, epoch "

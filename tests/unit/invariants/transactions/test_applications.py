@@ -515,6 +515,25 @@ def test_a_decision_of_which_only_the_next_coordinator_tells(completed: bool, st
     assert trace.result("T12").status == status
 
 
+@pytest.mark.parametrize(("found", "status"), [("CompleteCommit", "held"), ("PrepareCommit", "violated")])
+def test_a_completion_of_which_only_the_next_coordinator_tells(found: Any, status: str) -> None:
+    """Shows that T12 knows that a transaction is complete from a coordinator that finds it so, too, and takes what the
+    coordinator after that one reads for a decision on the next transaction."""
+    trace = TransactionTrace()
+    trace.app_begins(version=1)
+    trace.begins(version=1)
+    trace.app_asks(True)
+    trace.decides(True, 3, version=1)
+    trace.loads(found, 3, 3, (), version=1)
+    trace.app_told(True)
+    trace.app_begins(2, 3, 1)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1, node="broker-2", coordinator_epoch=1, offset=3)
+    trace.app_asks(True, 2)
+    trace.loads("PrepareCommit", 3, 5, version=1, node="broker-3", coordinator_epoch=2)
+    trace.app_told(True, number=2)
+    assert trace.result("T12").status == status
+
+
 @pytest.mark.parametrize(
     ("version", "late", "status"), [(1, True, "excused"), (1, False, "violated"), (2, True, "violated")]
 )
