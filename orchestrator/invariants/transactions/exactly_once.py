@@ -21,6 +21,8 @@ from actors.trace.events import (
     PollReturn,
     SendInvoke,
     Stamped,
+    TxnLoad,
+    TxnLoaded,
     TxnState,
 )
 from orchestrator.invariants.folds.fold import (
@@ -44,6 +46,7 @@ from orchestrator.invariants.transactions.decided import (
     Begins,
     LateEnds,
 )
+from orchestrator.invariants.transactions.fates import Fates
 
 REMEMBERED = 1 << 13
 """Input records of a group and partition that are remembered."""
@@ -125,14 +128,14 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Processing(State):
     """``group_of``: member that processes -> its group; ``id_of``: the same -> its transactional id. ``homes``: group,
-    or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it
-    was read last; more than once where a poll has it more than once, of which those sent already are gone.
-    ``parents``: uid of an output -> its input, and when it was sent. ``passed``: group and input partition -> what
-    readers got of it. ``decisions``: transactional id -> when its transactions were decided -> how. ``late``: requests
-    for an end that got no answer. ``asked``: producer id and epoch -> the end that its application has asked for.
-    ``cut_us``: partition -> when its log may have lost its end last. ``deleted``: partition -> where its log started,
-    each higher than the one before. ``leaders``: partition -> its leader, "" none. ``commits``: group and input
-    partition -> the position that it committed last."""
+    or transactional id -> the partition that holds it. ``reads``: member -> uid -> where it was read last; more than
+    once where a poll has it more than once, of which those sent already are gone. ``parents``: uid of an output -> its
+    input, and when it was sent. ``passed``: group and input partition -> what readers got of it. ``decisions``:
+    transactional id -> when its transactions were decided -> how. ``fates``: the same by producer id, to know a
+    decision that is told again. ``late``: requests for an end that got no answer. ``asked``: producer id and epoch ->
+    the end that its application has asked for. ``cut_us``: partition -> when its log may have lost its end last.
+    ``deleted``: partition -> where its log started, each higher than the one before. ``leaders``: partition -> its
+    leader, "" none. ``commits``: group and input partition -> the position that it committed last."""
 
     group_of: dict[str, str] = {}
     id_of: dict[str, str] = {}
@@ -145,6 +148,7 @@ class Processing(State):
     losses: list[Lost] = []
     disks: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     decisions: dict[str, dict[int, Decision]] = {}
+    fates: dict[int, Fates] = {}
     late: LateEnds = msgspec.field(default_factory=LateEnds)
     asked: dict[tuple[int, int], bool] = {}
     cut_us: dict[str, int] = {}
@@ -171,7 +175,7 @@ class ExactlyOnce(KeyedInvariant[Processing]):
     route = RUN
     of_transactions = True
     types = (
-        *(PollReturn, SendInvoke, GrpCommit, CommittedReturn, TxnState, LogAppend, LogStart),
+        *(PollReturn, SendInvoke, GrpCommit, CommittedReturn, TxnState, TxnLoad, LogAppend, LogStart),
         *(BeginInvoke, EndInvoke, EndReturn),
     )
     cases = {LogAppend: ("leader",)}
@@ -249,10 +253,12 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             return NOTHING
         if type(body) is TxnState:
             state.homes[body.transactional_id] = body.tp
-            if body.to_state in DECISIONS:
-                decision = Decision(DECISIONS[body.to_state], self._is_shared(state, body))
-                _remember(state.decisions.setdefault(body.transactional_id, {}), event.wall, decision)
+            self._moved(state, event, body.transactional_id, body, body.to_state)
             state.begins.take(event, body)
+            return NOTHING
+        if type(body) is TxnLoad:
+            for name, each in body.transactions.items():
+                self._moved(state, event, name, each, each.state)
             return NOTHING
         if type(body) is BeginInvoke or type(body) is EndInvoke or type(body) is EndReturn:
             self._asked(state, body)
@@ -282,15 +288,23 @@ class ExactlyOnce(KeyedInvariant[Processing]):
             state.asked.pop((body.producer_id, body.producer_epoch), None)
 
     @staticmethod
-    def _is_shared(state: Processing, body: TxnState) -> bool:
-        """Whether a late request may have decided a transaction. It certainly has, and comes no more, if the
-        application had not asked for that end."""
-        if body.client_version >= EPOCH_BUMP:
-            return False
-        producer, commits = (body.producer_id, body.producer_epoch), DECISIONS[body.to_state]
-        if state.asked.get(producer) is commits:
-            return state.late.may_come(*producer, commits)
-        return state.late.take(*producer, commits)
+    def _moved(state: Processing, event: Stamped, name: str, now: TxnState | TxnLoaded, to_state: str) -> None:
+        """A coordinator has moved a transactional id on, or finds it in its log so: whoever decided its transaction may
+        not have lived to say so."""
+        fates = state.fates.get(now.producer_id) or Fates()
+        _remember(state.fates, now.producer_id, fates)
+        fates.goes_on(to_state)
+        if to_state not in DECISIONS:
+            return
+        producer, commits, version = (now.producer_id, now.producer_epoch), DECISIONS[to_state], now.client_version
+        as_asked = state.asked.get(producer) is commits
+        if fates.is_told_again(event, now.producer_epoch, commits, version, as_asked):
+            return
+        fates.note(event, now.producer_epoch, commits)
+        # A late request certainly decided the transaction, and comes no more, if the application has not asked so.
+        may = state.late.may_come if as_asked else state.late.take
+        decision = Decision(commits, version < EPOCH_BUMP and may(*producer, commits))
+        _remember(state.decisions.setdefault(name, {}), event.wall, decision)
 
     @staticmethod
     def _positions(state: Processing, event: Stamped, body: CommittedReturn) -> None:

@@ -295,6 +295,44 @@ def test_a_request_that_comes_late_comes_once(asked: bool, unanswered: int, stat
     assert trace.result("T15").status == status
 
 
+@pytest.mark.parametrize(("unanswered", "status"), [(1, "excused"), (UNSET, "violated")])
+def test_an_end_of_which_only_the_next_coordinator_tells(unanswered: int | UnsetType, status: str) -> None:
+    """Shows that T15 knows of a decision from a coordinator that has read it, where the one that decided so did not
+    live to say it: the next decision is on another transaction."""
+    trace = Copier()
+    trace.app_told(False, epoch=4, unanswered=unanswered)
+    trace.processed(40, "p:0", "app-1:0")
+    trace.decides(True, version=1)
+    trace.completes(True, version=1)
+    trace.app_begins(2, 4, 1)
+    trace.processed(41, "p:1", "app-1:1")
+    trace.loads("PrepareAbort", 4, 9, version=1)
+    trace.app_begins(3, 4, 1)
+    trace.processed(42, "p:2", "app-1:2")
+    trace.decides(True, version=1, node="broker-2", coordinator_epoch=1, offset=12)
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").status == status
+
+
+@pytest.mark.parametrize(("unanswered", "status"), [(1, "violated"), (2, "excused")])
+def test_an_end_of_which_the_next_coordinator_tells_again(unanswered: int, status: str) -> None:
+    """Shows that T15 does not take what a coordinator reads for another decision if it is known: it is no other late
+    request, and the outputs that are sent after it are of the next transaction."""
+    trace = Copier()
+    trace.app_told(False, epoch=4, unanswered=unanswered)
+    trace.app_begins(2, 4, 1)
+    trace.decides(False, version=1)
+    trace.processed(40, "p:0", "app-1:0")
+    trace.loads("PrepareAbort", 4, 9, version=1)
+    trace.decides(True, version=1, node="broker-2", coordinator_epoch=1, offset=12)
+    trace.app_begins(3, 4, 1)
+    trace.processed(41, "p:1", "app-1:1")
+    trace.decides(False, version=1, node="broker-2", coordinator_epoch=1, offset=15)
+    trace.processed(42, "p:2", "app-1:2")
+    trace.polled("consumer-1", COPIES, 7, "app-1:0", "app-1:2")
+    assert trace.result("T15").status == status
+
+
 def test_the_wish_of_a_former_process() -> None:
     """Shows that what a process asks for which was replaced says nothing of its successor."""
     trace = Copier()
