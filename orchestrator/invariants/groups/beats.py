@@ -16,13 +16,13 @@ LATE_US = 500_000
 
 class Beats(msgspec.Struct):
     """Of a member. interval_us: heartbeat.interval.ms. since_us: when its coordinator answered a call after which it
-    sends the next heartbeat in time, by: the event that tells so; -1 nothing tells when it is due. paused: its process
-    has no time."""
+    sends the next heartbeat in time, by: the event that tells so; -1 nothing tells when it is due. pauses: faults in
+    force by which its process has no time."""
 
     interval_us: int
     since_us: int = -1
     by: Witness | None = None
-    paused: bool = False
+    pauses: set[str] = set()
 
     def begin_anew(self) -> None:
         """It may send none now, or has lost its coordinator."""
@@ -31,7 +31,7 @@ class Beats(msgspec.Struct):
     def faulted(self, node: str, body: CtlFault) -> None:
         """A fault begins or ends: a process that is paused sends nothing."""
         if body.kind == NodePause.kind and node in body.targets:
-            self.paused = body.phase == "start"
+            (self.pauses.add if body.phase == "start" else self.pauses.discard)(body.fault)
             self.begin_anew()
 
     def called(self, event: Stamped, body: Rpc) -> int:
@@ -45,7 +45,7 @@ class Beats(msgspec.Struct):
         goes_on = {*body.errors} <= {KafkaError.REBALANCE_IN_PROGRESS} if is_beat else not body.errors
         if not answered or not goes_on or body.api == Api.LeaveGroup.name:
             self.begin_anew()
-        elif not self.paused and (is_beat or body.api == Api.JoinGroup.name):
+        elif not self.pauses and (is_beat or body.api == Api.JoinGroup.name):
             self.since_us, self.by = event.wall, witness(event)
         return waited_us
 

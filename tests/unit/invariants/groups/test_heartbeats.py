@@ -359,7 +359,9 @@ def test_a_heartbeat_that_is_answered_late() -> None:
     assert trace.wrong == 0
 
 
-@pytest.mark.parametrize("between", ["fails", "refused", "leaves", "closes", "looks up", "restarts", "paused", "goes"])
+@pytest.mark.parametrize(
+    "between", ["fails", "refused", "leaves", "closes", "looks up", "restarts", "paused", "paused twice", "goes"]
+)
 def test_when_no_heartbeat_is_due(between: str) -> None:
     """Shows that nothing is due after a call that failed or was refused, a look-up of the coordinator, or its end; and
     of a process that is paused, or was. A rebalance that the answer tells of changes nothing."""
@@ -381,6 +383,11 @@ def test_when_no_heartbeat_is_due(between: str) -> None:
         trace.emit("driver", CtlFault("f1", "pause", "start", [ONE], {}))
         trace.call("Heartbeat")
         trace.emit("driver", CtlFault("f1", "pause", "stop", [ONE], {}))
+    elif between == "paused twice":
+        for fault in ("f1", "f2"):
+            trace.emit("driver", CtlFault(fault, "pause", "start", [ONE], {}))
+        trace.emit("driver", CtlFault("f1", "pause", "stop", [ONE], {}))
+        trace.call("Heartbeat")
     trace.call("Heartbeat", after_ms=20_000)
     assert trace.wrong == (between == "goes")
 
