@@ -13,9 +13,9 @@ MAX_AGE = "metadata.max.age.ms"
 
 
 class Ageing(WindowState):
-    """Of a client. max_age_us: when its metadata is too old. age: since when it is, by the answer that it took over
-    last; None it has none, or has an answer by now that it did not take over. unanswering: who is not in the core, and
-    was asked since the last answer. brokers: those of the run. clock: a fault changed its clock."""
+    """Of a client. max_age_us: when its metadata is too old. age: since when it is, by the last answer, which it need
+    not have taken over; None it has taken over none. unanswering: who is not in the core, and was asked since the last
+    answer. brokers: those of the run. clock: a fault changed its clock."""
 
     max_age_us: int = 0
     age: Obligation | None = None
@@ -46,8 +46,10 @@ class MetadataIsRefreshedByAge(WindowInvariant[A]):
         if body.dst not in state.core:
             state.unanswering.add(body.dst)
         if body.api == Api.Metadata.name and body.outcome == "answered":
-            state.tested += state.since_us >= 0 and state.age is not None and event.wall >= state.age.since_us
-            state.age = None
+            if state.age is not None:
+                state.tested += state.since_us >= 0 and event.wall >= state.age.since_us
+                # Who does not take it over asks again after the back-off, and at the latest when this one is too old.
+                state.age = Obligation(event.wall + state.max_age_us, witness(event))
             state.unanswering.clear()
 
     def next_due_us(self, state: A) -> int:

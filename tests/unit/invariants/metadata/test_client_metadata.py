@@ -521,8 +521,8 @@ def test_metadata_that_is_not_refreshed_by_age() -> None:
 
 
 def test_metadata_that_is_refreshed_by_age() -> None:
-    """Shows that a refresh is a test once the metadata is too old; and that an answer which is not taken over, or none,
-    puts the age off, or does not."""
+    """Shows that a refresh is a test once the metadata is too old; and that an answer puts the age off, though it is
+    not taken over, and none does not."""
     told = aged()
     tested = told.trace.result("M2").tested
     for wait_us, more in ((400_000, 1), (600_000, 2)):
@@ -531,11 +531,15 @@ def test_metadata_that_is_refreshed_by_age() -> None:
         told.view(2, 5)
         tested += more  # one by the pause before it
         assert told.trace.result("M2").tested == tested
-    for outcome, violated in (("answered", 0), ("timeout", 1), ("disconnect", 1)):
+    soon_us, late_us = DUE_US - 100_000, DUE_US + 100_000
+    for outcome, later_us, violated in (
+        *(("answered", soon_us, 0), ("answered", late_us, 1)),
+        *(("timeout", soon_us, 1), ("disconnect", soon_us, 1)),
+    ):
         told = aged()
         told.trace.wall += 600_000
         told.refreshes(outcome=outcome)
-        later(told, DUE_US)
+        later(told, later_us)
         assert told.trace.result("M2").violated == violated
 
 
