@@ -11,15 +11,17 @@ from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.fold import Witness, witness
 
 LATE_US = 500_000
-"""By how much a heartbeat may be late: the member's turns, and the rounding of times."""
+"""By how much a heartbeat may be late: the member's turns, and the rounding of times. On a machine that is busy with
+other things, as in live runs, ``SLACK_US``."""
 
 
 class Beats(msgspec.Struct):
-    """Of a member. interval_us: heartbeat.interval.ms. since_us: when its coordinator answered a call after which it
-    sends the next heartbeat in time, by: the event that tells so; -1 nothing tells when it is due. pauses: faults in
-    force by which its process has no time."""
+    """Of a member. interval_us: heartbeat.interval.ms; late_us: by how much a heartbeat may be late. since_us: when its
+    coordinator answered a call after which it sends the next heartbeat in time, by: the event that tells so; -1 nothing
+    tells when it is due. pauses: faults in force by which its process has no time."""
 
     interval_us: int
+    late_us: int = LATE_US
     since_us: int = -1
     by: Witness | None = None
     pauses: set[str] = set()
@@ -51,4 +53,4 @@ class Beats(msgspec.Struct):
 
     def is_late(self, waited_us: int) -> bool:
         """Whether a heartbeat that came so long after the call before was not sent in time."""
-        return waited_us > self.interval_us + LATE_US
+        return waited_us > self.interval_us + self.late_us

@@ -23,10 +23,11 @@ from actors.trace.events import (
     Rpc,
     Stamped,
 )
+from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.pauses import EARLY_US
 from orchestrator.invariants.folds.routes import NODE
-from orchestrator.invariants.groups.beats import Beats
+from orchestrator.invariants.groups.beats import LATE_US, Beats
 from orchestrator.invariants.groups.contact import COORDINATOR, Contact, contact, sent_us
 from orchestrator.invariants.groups.stalls import Stalls
 
@@ -179,7 +180,7 @@ class HeardMembersStay(KeyedInvariant[Heard]):
             stays_us=min(session_us, poll_us),
             leaves=bool(leaves),
             contact=contact(interval_ms, session_us // 1000),
-            beats=Beats(1000 * interval_ms),
+            beats=Beats(1000 * interval_ms, LATE_US if profile.runtime == "sim" else SLACK_US),
             stalls=Stalls(poll_us),
         )
 

@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, PartChange, Stamped, TxnState
+from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 
 INTERVAL = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
 """How often a coordinator looks for transactions whose timeout is over."""
 LATE_US = 1_000_000
-"""By how much an abort may be late besides: the turns of the coordinator."""
+"""By how much an abort may be late besides: the turns of the coordinator. In live runs, ``SLACK_US``."""
 
 HINDRANCES = (ClockSet, CtlFault, DiskRuleChange)
 
@@ -52,4 +53,5 @@ class LateAborts(msgspec.Struct):
             self.loaded_us.get(node, -1),
             self.used_us.get(body.transactional_id, -1),
         )
-        return 1000 * body.update_ms - due_us - 2000 * profile.number(INTERVAL, node) - LATE_US
+        slack_us = LATE_US if profile.runtime == "sim" else SLACK_US
+        return 1000 * body.update_ms - due_us - 2000 * profile.number(INTERVAL, node) - slack_us

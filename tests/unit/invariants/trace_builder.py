@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from actors.node.spec import METADATA_PARTITION, node_name
 from actors.trace.events import (
@@ -81,6 +82,13 @@ class TraceBuilder:
         self.seqs[node, incarnation] = seq
         self.events.append(Stamped("run", node, incarnation, seq, self.wall, self.logical, self.cause, self.req, body))
         return self.events[-1].id
+
+    def live(self, runtime: Any = "live") -> None:
+        """It is a run of real processes."""
+        meta = self.events[0].body
+        assert isinstance(meta, RunMeta)
+        body = replace(meta, runtime=runtime)
+        self.events[0] = replace(self.events[0], body=body)
 
     def end(self) -> TraceBuilder:
         """``run.end`` with what was written."""

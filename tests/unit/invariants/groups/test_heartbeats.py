@@ -350,6 +350,16 @@ def test_heartbeats_come_at_their_interval(after_ms: int, violated: int) -> None
             )
 
 
+@pytest.mark.parametrize(("after_ms", "violated"), [(4995, 0), (5015, 1)])
+def test_heartbeats_of_a_live_run(after_ms: int, violated: int) -> None:
+    """Shows that a machine may be busy with other things in a live run."""
+    trace = Heartbeats(**{"session.timeout.ms": 45_000, "max.poll.interval.ms": 90_000})
+    trace.live()
+    trace.call("Heartbeat")
+    trace.call("Heartbeat", after_ms=after_ms)
+    assert trace.wrong == violated
+
+
 def test_a_heartbeat_that_is_answered_late() -> None:
     """Shows that the time of the sending counts, not that of the answer."""
     trace = Heartbeats(**{"session.timeout.ms": 45_000, "max.poll.interval.ms": 90_000})

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, MetaImage, RunMeta
+from actors.trace.events import ClockSet, CtlFault, MetaImage
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 SECOND = 1_000_000
@@ -25,13 +24,6 @@ class Leader(TraceBuilder):
     def passes(self, seconds: float) -> None:
         self.wall += int(seconds * SECOND)
         self.emit("driver", CtlFault("f", "drop", "start", [], {}))
-
-    def live(self, runtime: Any = "live") -> None:
-        """It is a run of real processes."""
-        meta = self.events[0].body
-        assert isinstance(meta, RunMeta)
-        body = msgspec.structs.replace(meta, runtime=runtime)
-        self.events[0] = msgspec.structs.replace(self.events[0], body=body)
 
     def status(self) -> tuple[str, int]:
         found = self.result("P25")

@@ -143,6 +143,16 @@ def test_a_timeout_that_is_long_over(update_ms: int, timed_out: bool, violated: 
         )
 
 
+@pytest.mark.parametrize(("update_ms", "violated"), [(4020, 0), (4021, 1)])
+def test_a_timeout_that_is_long_over_in_a_live_run(update_ms: int, violated: int) -> None:
+    """Shows that a machine may be busy with other things in a live run."""
+    trace = TransactionTrace(**OFTEN)
+    trace.live()
+    trace.begins(start_ms=20, update_ms=20)
+    trace.decides(False, start_ms=20, update_ms=update_ms, timed_out=True)
+    assert trace.result("T11").violated == violated
+
+
 @pytest.mark.parametrize(
     "why", ["loads", "takes back", "adds", "paused", "clock", "thin", "was thin", "is led", "others"]
 )
