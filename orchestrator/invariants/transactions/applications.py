@@ -145,6 +145,8 @@ class AllOrNothing(KeyedInvariant[Whole]):
             for tp in body.partitions if body.outcome == "gone" else ():
                 state.data.pop(tp, None)  # its topic was removed
             return NOTHING
+        if body.coordinator_epoch < state.begun[0]:
+            return NOTHING  # it was replaced before this transaction began, and learns late what became of one before
         state.begins.take(event, body)
         if body.to_state == "Ongoing" and (body.from_state != "Ongoing" or body.producer_epoch != state.producer_epoch):
             state.producer_epoch, state.complete, state.data, state.ends = body.producer_epoch, False, {}, {}
@@ -161,7 +163,8 @@ class AllOrNothing(KeyedInvariant[Whole]):
         """The transaction may be complete in what was read: its coordinator wrote so, and was replaced before it knew
         that this is committed. Up to transaction.version 1 an earlier transaction can have the same epoch."""
         found: Emissions = NOTHING
-        for transactional_id, each in body.transactions.items() if body.loaded else ():
+        told = body.loaded and body.coordinator_epoch >= state.begun[0]
+        for transactional_id, each in body.transactions.items() if told else ():
             if str(each.producer_id) != state.key:
                 continue
             this = each.producer_epoch > state.producer_epoch or (
@@ -320,7 +323,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             state.held, state.read = held(event, state.key), False
             if body.to_state == "Ongoing" and body.from_state != "Ongoing":
                 state.log = (body.tp, body.coordinator_epoch, state.losses.count(body.tp))
-            state.fates.goes_on(body.to_state)
+            state.fates.goes_on(body.to_state, body.coordinator_epoch)
             if body.to_state in DECISIONS and str(body.producer_id) == state.key:
                 return self._decided(state, event, body.producer_epoch, DECISIONS[body.to_state], body.client_version)
         elif body.loaded:
@@ -328,7 +331,7 @@ class EndsAreAsAsked(KeyedInvariant[Wishes]):
             for each in body.transactions.values():
                 if str(each.producer_id) != state.key:
                     continue
-                state.fates.goes_on(each.state)
+                state.fates.goes_on(each.state, body.coordinator_epoch)
                 if each.state in DECISIONS:
                     return self._decided(state, event, each.producer_epoch, DECISIONS[each.state], each.client_version)
         return NOTHING

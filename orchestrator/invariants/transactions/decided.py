@@ -47,11 +47,13 @@ def sent_before(cause: str, by: Witness) -> bool:
 
 
 class Begun(msgspec.Struct, frozen=True, gc=False):
-    """The transaction that a producer id has open, or had last. ``version``: transaction.version of its producer."""
+    """The transaction that a producer id has open, or had last. ``version``: transaction.version of its producer.
+    ``coordinator_epoch``: of who began it."""
 
     producer_epoch: int
     version: int
     by: Witness
+    coordinator_epoch: int = -1
 
 
 class Begins(msgspec.Struct):
@@ -64,8 +66,11 @@ class Begins(msgspec.Struct):
         if body.to_state != "Ongoing":
             return
         known = self.known.get(body.producer_id)
+        if known is not None and body.coordinator_epoch < known.coordinator_epoch:
+            return  # it was replaced, and learns late of an earlier one
         if body.from_state != "Ongoing" or known is None or known.producer_epoch != body.producer_epoch:
-            self.known[body.producer_id] = Begun(body.producer_epoch, body.client_version, witness(event))
+            begun = (body.producer_epoch, body.client_version, witness(event), body.coordinator_epoch)
+            self.known[body.producer_id] = Begun(*begun)
 
     def is_of_former(self, event: Stamped, body: LogAppend) -> bool:
         """Whether a leader appends a marker that was sent before the open transaction began, in its epoch."""

@@ -293,7 +293,8 @@ class ExactlyOnce(KeyedInvariant[Processing]):
         not have lived to say so."""
         fates = state.fates.get(now.producer_id) or Fates()
         _remember(state.fates, now.producer_id, fates)
-        fates.goes_on(to_state)
+        assert isinstance(event.body, TxnState | TxnLoad)
+        fates.goes_on(to_state, event.body.coordinator_epoch)
         if to_state not in DECISIONS:
             return
         producer, commits, version = (now.producer_id, now.producer_epoch), DECISIONS[to_state], now.client_version

@@ -45,10 +45,11 @@ class Fates(msgspec.Struct):
         self.completed = False
         del self.last[:-REMEMBERED]
 
-    def goes_on(self, state: str) -> None:
+    def goes_on(self, state: str, coordinator_epoch: int) -> None:
         """A coordinator moves the transactional id on into a state, or finds it there: the former one may have written
         that the transaction is complete, and not have lived to say so."""
-        self.completed = self.completed or state in COMPLETE
+        if coordinator_epoch >= self.coordinator_epoch and state in COMPLETE:
+            self.completed = True
 
     def is_told_again(self, event: Stamped, data_epoch: int, commits: bool, version: int, as_asked: bool) -> bool:
         """Whether a decision is one that is known, from who decided so or has read it. A coordinator that is replaced

@@ -515,6 +515,39 @@ def test_a_decision_of_which_only_the_next_coordinator_tells(completed: bool, st
     assert trace.result("T12").status == status
 
 
+def of_second_coordinator() -> TransactionTrace:
+    """A transaction has records in two partitions, below transaction.version 2, of a coordinator that was replaced."""
+    trace = TransactionTrace()
+    trace.state("CompleteCommit", "Ongoing", 3, BOTH, version=1, node="broker-2", coordinator_epoch=1)
+    trace.write("a")
+    trace.write("b", tp=OTHER_TP)
+    return trace
+
+
+@pytest.mark.parametrize("loads", [False, True])
+@pytest.mark.parametrize(("coordinator_epoch", "violated"), [(0, 0), (1, 1)])
+def test_an_end_that_a_replaced_coordinator_learns_late(loads: bool, coordinator_epoch: int, violated: int) -> None:
+    """Shows that T5 does not take what a coordinator tells that was replaced before the transaction began for its end:
+    it is that of an earlier one of the same epoch."""
+    trace = of_second_coordinator()
+    if loads:
+        trace.ends("abort", 3)
+        trace.ends("abort", 3, tp=OTHER_TP)
+        trace.loads("CompleteCommit", 3, 3, (), version=1, coordinator_epoch=coordinator_epoch)
+    else:
+        trace.completes(True, 3, version=1, coordinator_epoch=coordinator_epoch)
+    assert trace.result("T5").violated == violated
+
+
+def test_a_beginning_that_a_replaced_coordinator_learns_late() -> None:
+    """Shows that T5 does not begin anew with it, and sees that the partitions have markers of two kinds."""
+    trace = of_second_coordinator()
+    trace.ends("abort", 3)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1)
+    trace.ends("commit", 3, tp=OTHER_TP)
+    assert trace.result("T5").violated == 1
+
+
 @pytest.mark.parametrize(("found", "status"), [("CompleteCommit", "held"), ("PrepareCommit", "violated")])
 def test_a_completion_of_which_only_the_next_coordinator_tells(found: Any, status: str) -> None:
     """Shows that T12 knows that a transaction is complete from a coordinator that finds it so, too, and takes what the
