@@ -185,6 +185,8 @@ class Coordinated(msgspec.Struct):
     def _put(self, event: Stamped, producer_id: int, epoch: int, state: str, version: int, mirror: LogMirror) -> None:
         assert isinstance(event.body, TxnState | TxnLoad)
         producer = self.producers.setdefault(producer_id, Producer())
+        if event.body.coordinator_epoch < producer.coordinator_epoch:
+            return  # it was replaced before the last transaction began here, and learns late of one before
         producer.version = version
         if state == "Ongoing":
             producer.open(event, epoch)

@@ -116,6 +116,25 @@ def test_a_coordinator_epoch_that_is_long_ago(coordinator_epoch: int, violated: 
     assert trace.result("T4").violated == violated
 
 
+@pytest.mark.parametrize("late", ["decides", "begins", ""])
+def test_what_a_replaced_coordinator_learns_late(late: str) -> None:
+    """Shows that T4 takes what a coordinator tells of an earlier transaction neither for the end nor for the beginning
+    of one of the same epoch that began after it was replaced: an abort marker is as decided, and no late one."""
+    trace = TransactionTrace()
+    trace.lead(1)
+    trace.state("CompleteCommit", "Ongoing", 3, version=1, node="broker-2", coordinator_epoch=1)
+    trace.write("a")
+    decided = trace.decides(False, 3, version=1, node="broker-2", coordinator_epoch=1)
+    if late == "decides":
+        trace.decides(True, 3, version=1)
+    elif late == "begins":
+        trace.state("CompleteCommit", "Ongoing", 3, version=1)
+    trace.cause = decided
+    trace.ends("abort", 3, coordinator_epoch=1)
+    result = trace.result("T4")
+    assert (result.status, result.excused) == ("held", {})
+
+
 @pytest.mark.parametrize(("version", "status"), [(2, "violated"), (1, "excused")])
 def test_a_marker_that_ends_the_next_transaction(version: int, status: str) -> None:
     """Shows that a late marker which ends the transaction after its own violates T4, but for producers that have one
