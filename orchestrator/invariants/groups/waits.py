@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -19,7 +18,7 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
-from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
+from orchestrator.invariants.folds.broken_links import BrokenLinks, Cuts
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -30,11 +29,11 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
-from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.put_outs import PutOuts, put_outs
-from orchestrator.invariants.groups.severed import Severed
+from orchestrator.invariants.groups.servers import SERVED_US, Servers
+from orchestrator.invariants.mirrors.stops import Stops
 
 Wait = Literal["", "join", "sync", "member"]
 
@@ -64,10 +63,9 @@ class Word(msgspec.Struct, frozen=True):
 
 class Waits(State):
     """word: None while nobody coordinates. running: clients that run. clients: member id -> client, of all that a
-    coordinator told of; gone: member id -> since when nobody has it any more. frozen: node -> faults that are in force
-    and touch its clock; thawed_us: node -> when the last one ended. cut: "source target" -> faults on the link that
-    are in force; joined_us: "source target" -> when the last one ended. severed: whom nobody can hear. armed_us: when
-    it is looked at next, -1 never."""
+    coordinator told of; gone: member id -> since when nobody has it any more. stops: faults that touch a node's
+    clock. links: faults of links, of any kind; cuts: whom nobody can hear. servers: whether something disturbs them.
+    armed_us: when it is looked at next, -1 never."""
 
     bounds: Bounds = Bounds()
     static: list[str] = []
@@ -75,12 +73,10 @@ class Waits(State):
     running: set[str] = set()
     clients: dict[str, str] = {}
     gone: dict[str, int] = {}
-    frozen: dict[str, set[str]] = {}
-    thawed_us: dict[str, int] = {}
-    cut: dict[str, set[str]] = {}
-    joined_us: dict[str, int] = {}
-    left: Leftovers = msgspec.field(default_factory=Leftovers)
-    severed: Severed = msgspec.field(default_factory=Severed)
+    stops: Stops = msgspec.field(default_factory=Stops)
+    links: BrokenLinks = msgspec.field(default_factory=BrokenLinks)
+    cuts: Cuts = msgspec.field(default_factory=Cuts)
+    servers: Servers = msgspec.field(default_factory=Servers)
     out: PutOuts = msgspec.field(default_factory=PutOuts)
     armed_us: int = -1
 
@@ -92,24 +88,24 @@ class Waits(State):
     def heard_us(self, word: Word, member: str) -> int:
         """Until when a coordinator may have heard of a member that is gone: what it sent may be on its way."""
         client = word.members[member]
-        links = [f"{client} {word.node}", f"{word.node} {client}"]
-        arrived_us = max(self.left.between_us(client, word.node), *(self.joined_us.get(each, 0) for each in links))
-        return max(self.gone[member], arrived_us, self.thawed_us.get(client, 0) if client in self.running else 0)
+        arrived_us = self.links.whole_since_us(client, word.node)
+        return max(self.gone[member], arrived_us, self.stops.free_us(client) if client in self.running else 0)
 
     def is_silenced(self, word: Word, member: str) -> bool:
         """Whether a fault still has what a member that is gone sent, or the client that had it and is up."""
         client = word.members[member]
-        stuck = client in self.running and bool(self.frozen.get(client))
-        return stuck or any(self.cut.get(each) for each in (f"{client} {word.node}", f"{word.node} {client}"))
+        return (client in self.running and self.stops.has(client)) or self.links.are_between(client, word.node)
 
     def cut_off(self, word: Word) -> list[tuple[int, str]]:
         """Members whose clients are cut off from the coordinator, each with until when it may have heard of them. A
         word of the coordinator that it had not read from its log shows that it could commit then."""
-        undisturbed = self.severed.are_undisturbed(word.wall_us, self.left.all_us)
+        undisturbed = self.servers.are_undisturbed(word.wall_us, self.links.left.all_us)
         if word.loaded or word.node in self.out.skewed or not undisturbed:
             return []
-        members = ((self.severed.heard_us(client, word.node), each, client) for each, client in word.members.items())
-        return [(heard_us, each) for heard_us, each, client in members if heard_us >= 0 and self.out.is_one(client)]
+        members = ((self.cuts.since_us(client, word.node), each, client) for each, client in word.members.items())
+        return [
+            (cut_us + SERVED_US, each) for cut_us, each, client in members if cut_us >= 0 and self.out.is_one(client)
+        ]
 
     def unheard(self, word: Word) -> tuple[int, str, str]:
         """Until when the coordinator may have heard of a member that it does not hear any more, which one that is, and
@@ -123,9 +119,9 @@ class Waits(State):
         """For what the coordinator waits, and until when at the most (microseconds); "" for nothing that ends by
         itself."""
         word = self.word
-        if word is None or self.frozen.get(word.node):
+        if word is None or self.stops.has(word.node):
             return "", -1
-        since_us = max(word.wall_us, self.thawed_us.get(word.node, 0))
+        since_us = max(word.wall_us, self.stops.free_us(word.node))
         if word.state == "PreparingRebalance" and not any(each in self.static for each in word.members.values()):
             return "join", since_us + self.bounds.join_us
         if word.state == "CompletingRebalance":
@@ -212,34 +208,19 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         if kind is ClockSet:
             state.out.skewed.add(event.node)
         elif kind is CtlFault:
-            state.left.take(body, event.wall)
-            state.severed.take(body, event.wall)
-            if body.kind in LINK_FAULTS:
-                self._note(body, event.wall, pairs_of(body), state.cut, state.joined_us)
-            else:
-                self._note(body, event.wall, body.targets, state.frozen, state.thawed_us)
+            state.stops.take(event, body)
+            for each in (state.links, state.cuts, state.servers):
+                each.take(body, event.wall)
         elif kind is NodeUp:
             state.running.add(event.node)
             state.out.first_us.setdefault(event.node, event.wall)
         else:
             state.running.discard(event.node)
-            state.severed.ended(event.node, event.wall)
+            state.servers.ended(event.node, event.wall)
             if state.word is not None and event.node == state.word.node:
                 state.word = None
             self._went(state, event, [member for member, client in state.clients.items() if client == event.node])
         return self._arm(state)
-
-    @staticmethod
-    def _note(
-        body: CtlFault, now_us: int, touched: Iterable[str], force: dict[str, set[str]], over_us: dict[str, int]
-    ) -> None:
-        """A fault begins, or ends, for each of those."""
-        for each in touched:
-            over_us[each] = now_us
-            if body.phase == "start":
-                force.setdefault(each, set()).add(body.fault)
-            else:
-                force.get(each, set()).discard(body.fault)
 
     def _went(self, state: Waits, event: Stamped, members: list[str]) -> None:
         for member in members:

@@ -137,7 +137,7 @@ class SendsReturn(PartitionInvariant[Sends]):
         if isinstance(event.body, NodeDown | SendOffsetsInvoke | SendOffsetsReturn):
             return NOTHING
         if type(event.body) is CtlFault:
-            state.hung.take(event.body)
+            state.hung.take(event.body, event.wall)
             state.pushes.take(event.body)
         return super().hear(state, event)
 
@@ -341,7 +341,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             state.draining |= body.phase == "draining"
             return NOTHING
         if kind is CtlFault:
-            state.hung.take(body)
+            state.hung.take(body, event.wall)
             state.pushes.take(body)
         return super().hear(state, event)
 

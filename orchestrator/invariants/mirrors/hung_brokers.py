@@ -9,8 +9,8 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import CtlFault
 from chaos.faults.kinds import kinds_of
-from chaos.faults.network import NetworkPartition
 from chaos.faults.process import NodeCrash, NodeShutdown
+from orchestrator.invariants.folds.broken_links import Cuts
 from orchestrator.invariants.folds.fold import Profile
 
 ENDS_PROCESS = kinds_of(NodeCrash, NodeShutdown)
@@ -18,12 +18,12 @@ ENDS_PROCESS = kinds_of(NodeCrash, NodeShutdown)
 
 
 class HungBrokers(msgspec.Struct):
-    """brokers: those that have replicas. ended: faults that ended processes -> whose. cuts: partitions of the network
-    -> the two sides; both directions are needed to be refused."""
+    """brokers: those that have replicas. ended: faults that ended processes -> whose. cuts: of the network; both
+    directions are needed to be refused."""
 
     brokers: list[str] = []
     ended: dict[str, list[str]] = {}
-    cuts: dict[str, tuple[list[str], list[str]]] = {}
+    cuts: Cuts = msgspec.field(default_factory=Cuts)
 
     @classmethod
     def among(cls, profile: Profile) -> HungBrokers:
@@ -31,24 +31,16 @@ class HungBrokers(msgspec.Struct):
         replicas = (each for topic in profile.topics.values() for each in topic.get("replicas", ()))
         return cls(sorted({node_name(each) for some in replicas for each in some}))
 
-    def take(self, body: CtlFault) -> None:
+    def take(self, body: CtlFault, now_us: int) -> None:
         """A fault begins or ends."""
+        self.cuts.take(body, now_us)
         if body.phase != "start":
             self.ended.pop(body.fault, None)
-            self.cuts.pop(body.fault, None)
         elif body.kind in ENDS_PROCESS:
             self.ended[body.fault] = body.targets
-        elif body.kind == NetworkPartition.kind:
-            self.cuts[body.fault] = (body.parameters["from"], body.parameters["to"])
 
     def of(self, client: str, core: Collection[str]) -> list[str]:
         """Brokers out of a client's reach that do not refuse its connections."""
         ended = {name for targets in self.ended.values() for name in targets}
         away = [each for each in self.brokers if each not in core]
-        return [each for each in away if each not in ended or self._is_cut_off(each, client)]
-
-    def _is_cut_off(self, broker: str, client: str) -> bool:
-        return any(
-            (broker in some and client in others) or (client in some and broker in others)
-            for some, others in self.cuts.values()
-        )
+        return [each for each in away if each not in ended or self.cuts.are_between(each, client)]

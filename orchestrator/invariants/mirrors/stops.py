@@ -11,7 +11,7 @@ NEVER_US = 1 << 62
 
 
 class Stops(msgspec.Struct):
-    """faults: node -> faults that stop it, or its disk; ended_us: node -> when the last one ended."""
+    """faults: node -> faults in force that stop it, or its disk; ended_us: node -> when the last one began or ended."""
 
     faults: dict[str, set[str]] = {}
     ended_us: dict[str, int] = {}
@@ -25,6 +25,10 @@ class Stops(msgspec.Struct):
             (faults.add if body.phase == "start" else faults.discard)(body.fault)
             self.ended_us[node] = event.wall
 
+    def has(self, node: str) -> bool:
+        """Whether something stops a node now."""
+        return bool(self.faults.get(node))
+
     def free_us(self, node: str) -> int:
         """Since when nothing stops a node, ``NEVER_US`` while something does."""
-        return NEVER_US if self.faults.get(node) else self.ended_us.get(node, 0)
+        return NEVER_US if self.has(node) else self.ended_us.get(node, 0)

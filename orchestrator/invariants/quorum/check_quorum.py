@@ -25,7 +25,7 @@ from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodePause
 from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
-from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
+from orchestrator.invariants.folds.broken_links import BrokenLinks
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Deadline,
@@ -212,18 +212,14 @@ class InOffice(msgspec.Struct, frozen=True):
     by: Witness
 
 
-def _pair(one: str, other: str) -> str:
-    return " ".join(sorted((one, other)))
-
-
 class Calm(State):
     """roles: of the voters that are up. fetched_us: "leader/epoch" -> voter -> when it fetched last. copied_us: voter
     -> (epoch, when it last appended what its leader sent). pre_votes: candidate -> its epoch -> who would vote, and
     when that was said; promise_us: for how long it counts. earned: epochs above the leader's that a candidate raised
     with a majority of these, said before the leader was seen to be well. core, since_us: of
     the window; well: its leader. recent_us: how long a fetch keeps a follower and a check-quorum from their time-outs.
-    calm_from_us: when the timers that a clock has jumped over are over. cut_us: two voters -> when a fault of the links
-    between them ended: what was under way then may be lost, and waited for.
+    calm_from_us: when the timers that a clock has jumped over are over. links: what was under way when a fault of
+    those between two voters ended may be lost, and waited for.
     """
 
     roles: dict[str, Standing] = {}
@@ -237,7 +233,7 @@ class Calm(State):
     well: InOffice | None = None
     recent_us: int = 0
     calm_from_us: int = 0
-    cut_us: dict[str, int] = {}
+    links: BrokenLinks = msgspec.field(default_factory=BrokenLinks)
     old_peer: bool = False
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
 
@@ -292,8 +288,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
     def hear(self, state: Calm, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is CtlFault:
-            if body.kind in LINK_FAULTS:
-                self._cut(state, event, body)
+            state.links.take(body, event.wall)
             if body.kind in kinds_of(ClockFault):
                 # A leader whose clock jumps ahead believes that nobody has fetched for long.
                 state.calm_from_us = event.wall + state.recent_us
@@ -308,13 +303,6 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
             state.core, state.since_us = set(body.core), event.wall
             self._look(state, event)
         return NOTHING
-
-    def _cut(self, state: Calm, event: Stamped, body: CtlFault) -> None:
-        """A fault of links begins or ends; while one lasts between members of the core there is no window."""
-        one, other = (
-            [name for name in body.parameters[side] if name.startswith(CONTROLLER)] for side in ("from", "to")
-        )
-        state.cut_us.update({_pair(left, right): event.wall for left in one for right in other})
 
     def finish(self, state: Calm, horizon_us: int) -> Emissions:
         self._end(state)
@@ -387,7 +375,7 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
                 if voter in state.core
                 and (known.epoch, known.role, known.leader) == (standing.epoch, "follower", standing.leader)
                 and event.wall - fetched.get(voter, -1 << 60) <= state.recent_us
-                and fetched[voter] >= state.cut_us.get(_pair(leader, voter), 0)
+                and fetched[voter] >= state.links.touched_us(leader, voter)
                 and state.copied_us.get(voter, (-1, 0))[0] == standing.epoch
                 and event.wall - state.copied_us[voter][1] <= state.recent_us
             ]

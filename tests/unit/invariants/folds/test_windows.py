@@ -380,7 +380,7 @@ def test_a_consumer_that_has_several_silent_brokers_to_try(
     if crashed:
         run.emit("driver", CtlFault("f1", "crash", "start", list(crashed), {}))
     if cut:
-        sides = {"from": list(cut[:1]), "to": list(cut[1:])}
+        sides = {"from": list(cut[:1]), "to": list(cut[1:]), "both_ways": False}
         run.emit("driver", CtlFault("f2", "partition", "start", list(cut), sides))
     run.window(without=silent)
     run.high_watermark("broker-1", 2)

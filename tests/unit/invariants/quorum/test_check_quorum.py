@@ -312,8 +312,9 @@ def test_a_leader_whose_followers_wait_for_what_was_lost_is_not_well(
     and that links of other voters are none of the leader's."""
     trace = TraceBuilder()
     well(trace)
+    link = {"from": [LEADER], "to": others, "both_ways": False, "delay_max_us": 0}
     for phase in ("start", "stop"):
-        trace.emit("driver", CtlFault("f", "delay", phase, list(VOTERS), {"from": [LEADER], "to": others}))
+        trace.emit("driver", CtlFault("f", "delay", phase, list(VOTERS), link))
     if again:
         well(trace)
     trace.window("open", *VOTERS)
