@@ -6,7 +6,7 @@ import msgspec
 
 from actors.trace.events import CtlFault, NodeDown, NodeUp, QRole, Rpc, Stamped
 from orchestrator.invariants.folds.broken_links import BrokenLinks
-from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
+from orchestrator.invariants.mirrors.stops import Stops
 
 CONTROLLER = "controller-"
 """How the names of controllers begin. Brokers have roles in the quorum, too, as observers; what they pass on to the
@@ -23,12 +23,12 @@ for a commit."""
 
 
 class FormerControllers(msgspec.Struct):
-    """left_us: controller that does not lead -> when it led last, 0 never. open: faults in force that are not on links
-    -> on whom; touched_us: node -> when one of these began or ended last, or the node did."""
+    """left_us: controller that does not lead -> when it led last, 0 never. touched_us: node -> when it began or ended
+    last. stops, links: faults of nodes, and between them."""
 
     left_us: dict[str, int] = {}
-    open: dict[str, list[str]] = {}
     touched_us: dict[str, int] = {}
+    stops: Stops = msgspec.field(default_factory=Stops)
     links: BrokenLinks = msgspec.field(default_factory=BrokenLinks)
 
     def take(self, event: Stamped) -> None:
@@ -44,15 +44,8 @@ class FormerControllers(msgspec.Struct):
         elif isinstance(body, NodeUp | NodeDown):
             self.touched_us[event.node] = event.wall
         elif type(body) is CtlFault:
+            self.stops.take(event, body)
             self.links.take(body, event.wall)
-            if body.kind in LINK_FAULTS:
-                return
-            if body.phase == "start":
-                self.open[body.fault] = body.targets
-            else:
-                self.open.pop(body.fault, None)
-            for node in body.targets:
-                self.touched_us[node] = event.wall
 
     def owes(self, event: Stamped, body: Rpc) -> bool:
         """Whether a controller, which led no more, should have answered a call that timed out. A message that a link
@@ -63,8 +56,7 @@ class FormerControllers(msgspec.Struct):
         began_us = event.wall - 1000 * body.took_ms
         if max(began_us, left_us) > event.wall - ANSWER_US:
             return False
-        if any(body.dst in hit for hit in self.open.values()):
-            return False
-        touched_us = max(self.touched_us.get(body.dst, 0), self.links.left.disk_us(body.dst))
+        free_us = self.stops.free_us(body.dst)
+        touched_us = max(self.touched_us.get(body.dst, 0), self.links.left.disk_us(body.dst), free_us)
         whole_us = self.links.whole_since_us(event.node, body.dst)
         return touched_us < began_us and whole_us < began_us - 1000 * body.timeout_ms
