@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import partition_name
-from actors.trace.events import NodeDown, PartRemove, SendOffsetsInvoke, SendOffsetsReturn, Stamped, TraceEvent
+from actors.trace.events import NodeDown, PartRemove, QRole, SendOffsetsInvoke, SendOffsetsReturn, Stamped, TraceEvent
+from orchestrator.invariants.liveness.removed_names import RemovedNames
 
-TELL_WHO_IS_HELD_BACK: tuple[type[TraceEvent], ...] = (PartRemove, SendOffsetsInvoke, SendOffsetsReturn, NodeDown)
+TELL_WHO_IS_HELD_BACK: tuple[type[TraceEvent], ...] = (
+    PartRemove,
+    QRole,
+    SendOffsetsInvoke,
+    SendOffsetsReturn,
+    NodeDown,
+)
 
 HELD_BACK_RULE = "offsets-of-removed-topic"
 HELD_BACK = (
@@ -18,17 +24,17 @@ HELD_BACK = (
 
 
 class HeldBack(msgspec.Struct):
-    """removed: names of partitions that were removed. open: client -> partitions whose offsets it is committing in its
-    transaction."""
+    """removed: it hears of removals alone, and not of topics that are made anew: then what was refused succeeds, and is
+    no longer open. open: client -> partitions whose offsets it is committing in its transaction."""
 
-    removed: set[str] = set()
+    removed: RemovedNames = msgspec.field(default_factory=RemovedNames)
     open: dict[str, list[str]] = {}
 
     def take(self, event: Stamped) -> None:
         """Take note of an event of ``TELL_WHO_IS_HELD_BACK``."""
         body = event.body
-        if isinstance(body, PartRemove):
-            self.removed.add(partition_name(body.tp))
+        if isinstance(body, PartRemove | QRole):
+            self.removed.take(event)
         elif isinstance(body, SendOffsetsInvoke):
             self.open[event.node] = sorted(body.offsets)
         elif isinstance(body, SendOffsetsReturn | NodeDown):
@@ -36,4 +42,4 @@ class HeldBack(msgspec.Struct):
 
     def has(self, client: str) -> bool:
         """Whether this producer commits offsets of a removed topic now."""
-        return not self.removed.isdisjoint(self.open.get(client, []))
+        return not self.removed.gone.isdisjoint(self.open.get(client, []))

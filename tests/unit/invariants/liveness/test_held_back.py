@@ -12,6 +12,8 @@ from tests.unit.invariants.folds.test_windows import Run
 CASES = {
     "it commits them": True,
     "its topic is there": False,
+    "the next controller knows of the removal": True,
+    "the removal was lost with its controller": False,
     "another one commits them": False,
     "they were refused": False,
     "its former process did": False,
@@ -27,8 +29,12 @@ def test_a_producer_that_commits_offsets_of_a_removed_topic(case: str, excused: 
     client = "producer-2" if case == "another one commits them" else "producer-1"
     offsets: dict[str, Entry] = {"inputs-0": [5, 0, 0], "inputs-1": [6, 0, 0]}
     run.emit(client, SendOffsetsInvoke("offsets/1", "ids", 1, "group", "member", 1, offsets))
-    run.emit("controller-1", PartRemove("others-0" if case == "its topic is there" else "inputs-1", 9, 1, "id"))
-    if case == "they were refused":
+    run.emit("controller-1", PartRemove("others-0" if case == "its topic is there" else "inputs-1", 19, 1, "id"))
+    if case == "the next controller knows of the removal":
+        run.role("controller-2", 2, "leader", 102, log_end=20)
+    elif case == "the removal was lost with its controller":
+        run.role("controller-2", 2, "leader", 102, log_end=19)
+    elif case == "they were refused":
         error = KafkaError.ILLEGAL_GENERATION
         run.emit(client, SendOffsetsReturn("offsets/1", "fail", error, "ids", 1, "group", offsets))
     elif case == "its former process did":
