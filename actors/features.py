@@ -16,6 +16,7 @@ HUNG_BROKERS = "mend.hung-brokers"
 REELECTED_IN_PLACE = "mend.reelected-in-place"
 SPINNING_CONSUMER = "mend.spinning-consumer"
 FORMER_EPOCH = "mend.former-epoch"
+ENDLESS_ABORTS = "mend.endless-aborts"
 MENDS = (
     ELR_CLEARED,
     REMOVED_LEADER_DEADLOCK,
@@ -24,6 +25,7 @@ MENDS = (
     REELECTED_IN_PLACE,
     SPINNING_CONSUMER,
     FORMER_EPOCH,
+    ENDLESS_ABORTS,
 )
 """Switches of mends of what Kafka itself gets wrong (docs/findings.md). No nemesis draws them: they are compared."""
 
@@ -196,6 +198,13 @@ FEATURES: dict[str, Feature] = {
             "kafka",
             "The topic of a consumer's position. kafka: the one that has its name, so that its leader epoch may be "
             "compared with those of another topic; topic-id: the one with its id; the position is dropped with it.",
+        ),
+        Feature(
+            ENDLESS_ABORTS,
+            ("kafka", "raise-epoch"),
+            "kafka",
+            "The effect of a batch that fails while its transaction is committed, below transaction.version 2. kafka: "
+            "the transaction is aborted; raise-epoch: the producer epoch is raised, too, as when it fails before.",
         ),
     )
 }

@@ -454,6 +454,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "epoch-not-raised",
+        "actors.client",
+        "L20",
+        "A producer does not raise its epoch after a batch that was refused for good, and repeats its sequence.",
+        "KIP-360",
+        nemesis="unclean-transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "next-epoch-not-taken",
         "actors.client",
         "T12",

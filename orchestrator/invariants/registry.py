@@ -41,6 +41,7 @@ from orchestrator.invariants.hygiene.drain import EverythingDrains
 from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
 from orchestrator.invariants.hygiene.trace import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous
+from orchestrator.invariants.liveness.applications import TransactionsCommit
 from orchestrator.invariants.liveness.clients import ConsumersCatchUp, OperationsReturn, SendsReturn
 from orchestrator.invariants.liveness.cluster import (
     AcknowledgedIsOnAll,
@@ -279,6 +280,7 @@ def _of_progress() -> list[AnyFold]:
         OperationsReturn(),
         PositionsAreFound(),
         PreferredLeadersComeBack(),
+        TransactionsCommit(),
         ImagesGetToTheEnd(),
         BrokerIsUnfenced(),
         VoterChangesEnd(),

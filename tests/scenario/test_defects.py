@@ -857,6 +857,9 @@ PROOFS: dict[str, Proof] = {
     "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),
     "timed-out-without-fence": Proof("late-verification", r"but it had already been aborted"),
     "end-told-former-epoch": Proof("transfers", r"(producer id \d+, epoch \d+), and goes on with \1$"),
+    "epoch-not-raised": Proof(
+        "finding-endless-aborts/mended", r"committed no transaction .* in a row failed, the last with OUT_OF_ORDER"
+    ),
     "next-epoch-not-taken": Proof("transfers", r"(producer id \d+, epoch \d+), and goes on with \1$"),
     "end-again-fenced": Proof(
         "slow-commit", r"refused with PRODUCER_FENCED to .*, but it had the transactional id in state Complete"

@@ -13,6 +13,7 @@ from actors.client.sending import SendingNode, new_sender, send_record
 from actors.client.transactions import transaction
 from actors.client.transactions.requests import GroupMetadata
 from actors.client.workload import Every
+from actors.features import ENDLESS_ABORTS
 from actors.node.component import Component
 from actors.node.errors import KafkaError
 from actors.node.step import Step
@@ -205,6 +206,8 @@ class TransactionalSession(msgspec.Struct):
             manager.transaction.end_sent = False
             manager.transaction.results["commit" if commit else "abort"] = manager.transaction.error
         else:
+            if "epoch-not-raised" in step.defects:
+                manager.transaction.raise_epoch = False
             manager.transaction.begin_end(manager, node.net, commit)
 
     # ---- what comes of it --------------------------------------------------------------------------------
@@ -300,6 +303,7 @@ class TransactionalSession(msgspec.Struct):
     def new_sender(self, node: TransactionalNode, former: Sender | None = None) -> Sender:
         """A producer. Its batches are numbered on from the ``former`` one's: timers are named after them."""
         made = new_sender(node.spec.config, self.transactional_id)
+        made.transactions.transaction.endless_aborts = node.spec.features.get(ENDLESS_ABORTS, "kafka")
         if former is not None:
             made.connection, made.accumulator.count = former.connection, former.accumulator.count
         return made

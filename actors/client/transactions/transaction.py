@@ -56,7 +56,7 @@ class Transaction(msgspec.Struct):
     can_raise: the coordinator could. new, pending, added: partitions to be added, being added, and that may be sent to.
     offsets: still to be committed. queue: what is to be asked; waiting: what is to be asked next, and waits for a
     connection or a pause; asked: what was, by ``call``. coordinators: broker by type. pending_operation: that has not
-    ended.
+    ended. endless_aborts: ``mend.endless-aborts``.
     """
 
     id: str = ""
@@ -85,6 +85,7 @@ class Transaction(msgspec.Struct):
     end_undecided: bool = False
     end_unanswered: int = 0
     results: dict[str, int] = {}
+    endless_aborts: str = "kafka"
 
     @property
     def completing(self) -> bool:
@@ -219,7 +220,8 @@ class Transaction(msgspec.Struct):
         if error in FATAL_FOR_BATCHES:
             self.go_to_fatal(identity, error)
         elif self.state != "FATAL_ERROR":
-            if not self.completing:
+            mended = self.endless_aborts == "raise-epoch" and self.state == "COMMITTING_TRANSACTION"
+            if mended or not self.completing:
                 self._need_epoch()
             # That the transaction is over says no more than that it must be aborted.
             self.go_to_abortable(E.TRANSACTION_ABORTABLE if error == E.INVALID_TXN_STATE else error)

@@ -161,6 +161,7 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "L20": Bound("no transaction fails for what a fault has left behind", after=("L4", "L5")),
     "L10": Bound(
         "the last stable offset passes a transaction whose timeout is over",
         (Timer("replica.fetch.wait.max.ms", 2, "the marker is replicated, and the leader learns of that"),),

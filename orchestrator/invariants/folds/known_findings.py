@@ -16,6 +16,7 @@ import msgspec
 from actors.features import (
     AS_KAFKA,
     ELR_CLEARED,
+    ENDLESS_ABORTS,
     FEATURES,
     FORMER_EPOCH,
     HUNG_BROKERS,
@@ -53,12 +54,17 @@ class KnownFinding(msgspec.Struct, frozen=True):
         return f'"{self.title}", which Kafka itself does (docs/findings.md)'
 
     @property
+    def stalls(self) -> bool:
+        """Whether something does not get to its end because of it: a promise of progress is broken."""
+        return any(name.startswith("L") for name in (*self.shows, *self.entails_anywhere))
+
+    @property
     def entails_something(self) -> bool:
         """Whether other violations are taken to follow from it."""
         return bool(self.entails or self.entails_anywhere)
 
 
-_NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L11", "L12", "L13", "L14", "L15", "L16")
+_NOTHING_IS_DECIDED = ("L1", "L3", "L4", "L5", "L6", "L8", "L9", "L11", "L12", "L13", "L14", "L15", "L16", "L20")
 
 KNOWN_FINDINGS: dict[str, KnownFinding] = {
     each.name: each
@@ -69,7 +75,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ELR_CLEARED,
             ("L3",),
             entails=("L4", "L5", "L6", "L14"),
-            entails_anywhere=("L11", "L13", "L15", "L16"),
+            entails_anywhere=("L11", "L13", "L15", "L16", "L20"),
         ),
         KnownFinding(
             "finding-removed-leader-deadlock",
@@ -100,6 +106,7 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             ("L6", "L16"),
             entails_anywhere=("L13",),
         ),
+        KnownFinding("finding-endless-aborts", "Transactions that abort without end", ENDLESS_ABORTS, ("L20",)),
         KnownFinding(
             "finding-reelected-in-place",
             "A leader that is elected again in place",
@@ -141,7 +148,7 @@ def former_epoch(profile: Profile) -> str:
 
 def stalls(shown: Collection[Finding]) -> bool:
     """Whether something does not get to its end because of what violations say that they are."""
-    return any(KNOWN_FINDINGS[each.rule].entails_anywhere for each in shown)
+    return any(KNOWN_FINDINGS[each.rule].stalls for each in shown)
 
 
 def is_known(invariant: str, violations: Collection[Finding], shown: Collection[Finding]) -> bool:

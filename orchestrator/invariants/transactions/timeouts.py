@@ -15,10 +15,15 @@ def timeouts_of(profile: Profile) -> Timeouts:
     """Those of a run's clients. An id that is not there is none of theirs."""
     found: Timeouts = {}
     for client in profile.transactional:
-        of_id = found.setdefault(str(profile.setting(TRANSACTIONAL_ID, client) or client), [])
+        of_id = found.setdefault(transactional_id_of(profile, client), [])
         of_id.append(timeout_of(profile, client))
         of_id.sort()
     return found
+
+
+def transactional_id_of(profile: Profile, client: str) -> str:
+    """Of a client, as it decides itself."""
+    return str(profile.setting(TRANSACTIONAL_ID, client) or client)
 
 
 def timeout_of(profile: Profile, client: str) -> int:
