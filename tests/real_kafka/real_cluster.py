@@ -98,9 +98,11 @@ class RealCluster:
         config: Fields | None = None,
         *,
         dynamic: bool = False,
+        features: dict[str, int] | None = None,
     ) -> None:
         self.class_path = jars()
         self.brokers, self.controllers, self.config, self.dynamic = brokers, controllers, config or {}, dynamic
+        self.features = features or {}
         self.folder = Path(tempfile.mkdtemp(prefix="real-kafka-"))
         nodes = (*brokers, *controllers)
         self.ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
@@ -161,6 +163,7 @@ class RealCluster:
 
     def _format(self, node: int) -> list[str]:
         words = ["format", "-t", CLUSTER_ID, "-c", str(self.folder / f"{node}.properties")]
+        words += [word for name, level in self.features.items() for word in ("--feature", f"{name}={level}")]
         if not self.dynamic:
             return words
         if node in self.brokers:

@@ -21,6 +21,7 @@ NAMES = (
     "reelected_in_place",
     "spinning_consumer",
     "former_epoch",
+    "endless_aborts",
 )
 TRANSCRIPTS = Path(__file__).parents[3] / "docs" / "findings" / "real-kafka-4.3.1"
 

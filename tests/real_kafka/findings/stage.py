@@ -20,12 +20,14 @@ TOOLS = {
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
     "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-storage": "kafka.tools.StorageTool",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Kafka's scripts, and the class that each runs."""
 TOOL_JVM = ["-Xmx128m", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true"]
@@ -44,9 +46,10 @@ class Stage(RealCluster):
         config: Fields | None = None,
         *,
         dynamic: bool = False,
+        features: dict[str, int] | None = None,
     ) -> None:
         nodes = tuple(range(1, brokers + 1)), tuple(range(101, 101 + controllers))
-        super().__init__(*nodes, config, dynamic=dynamic)
+        super().__init__(*nodes, config, dynamic=dynamic, features=features)
         self.transcript = Transcript()
 
     def __enter__(self) -> Stage:
@@ -62,9 +65,11 @@ class Stage(RealCluster):
         voters = "of dynamic voters" if self.dynamic else "of static voters"
         nodes = ", ".join(self.name(node) for node in self.ports)
         own = ", ".join(f"{key}={str(value).lower()}" for key, value in (CONFIG | self.config).items())
+        formatted = ", ".join(f"{name}={level}" for name, level in self.features.items())
         return [
             f"Kafka {VERSION}: {nodes} ({voters}); each name stands for its address.",
             *textwrap.wrap(f"Not by default, sizes apart: {own}", WIDTH),
+            *([f"Formatted with {formatted}"] if formatted else []),
         ]
 
     def name(self, node: int) -> str:
