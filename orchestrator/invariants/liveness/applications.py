@@ -65,6 +65,7 @@ class Attempt(msgspec.Struct):
     version: int
     error: int = 0
     tps: set[str] = set()
+    asked: bool = False
     at_commit: bool = False
     ending: bool = False
     counted: bool = False
@@ -77,12 +78,12 @@ class Attempt(msgspec.Struct):
 class Attempts(WindowState):
     """Of an application. timeout_us: of its transactions; alone: nobody else has its transactional id. attempt: its
     newest transaction. failed: transactions in a row that failed in a window; last, last_us: end of the newest of
-    them, with ``last_error``; tps: partitions that their failed sends were to; refused: each had a batch refused as out
-    of order below transaction.version 2, while it was committed or where epochs cannot be raised. brokers: that have replicas. short: partitions
-    with fewer in-sync replicas than they need. removed: topics that are gone. lost: by the transaction log. pushes: of
-    UpdateMetadata. producer: its id and epoch; acked: a record of these was acknowledged; early: one was
-    refused as out of order before its transaction was ended; raises: the producer can raise the epoch. known: the finding about such batches,
-    if it is one here."""
+    them, with ``last_error``; tps: partitions that their failed sends were to; refused: each had a batch refused as
+    out of order below transaction.version 2, while it was committed or where epochs cannot be raised. brokers: that
+    have replicas. short: partitions with fewer in-sync replicas than they need. removed: topics that are gone. lost:
+    by the transaction log. pushes: of UpdateMetadata. producer: its id and epoch; acked: a record of these was
+    acknowledged; early: one was refused as out of order before its transaction was ended; raises: the producer can
+    raise the epoch. known: the finding about such batches, if it is one here."""
 
     timeout_us: int = 0
     alone: bool = True
@@ -224,11 +225,12 @@ class TransactionsCommit(WindowInvariant[Attempts]):
                 attempt.tps.add(body.tp)
         elif kind is SendOffsetsReturn:
             attempt.fails(body.error)
-        elif kind is EndInvoke:
+        elif kind is EndInvoke and not attempt.asked:
+            attempt.asked = True
             attempt.ending = not body.commit and not attempt.error
             attempt.at_commit = body.commit and not attempt.error
             state.early = state.early or attempt.error == OUT_OF_ORDER
-        elif body.commit or not attempt.counted:
+        elif kind is EndReturn and (body.commit or not attempt.counted):
             return self._ended(state, event, body, attempt)
         return NOTHING
 
