@@ -460,7 +460,7 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         "A producer does not raise its epoch after a batch that was refused for good, and repeats its sequence.",
         "KIP-360",
         nemesis="unclean-transactions",
-        settings=("features.transaction.version=1",),
+        settings=("features.transaction.version=1", "duration=60s"),
     ),
     Defect(
         "next-epoch-not-taken",

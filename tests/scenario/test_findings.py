@@ -27,6 +27,7 @@ MET = [
     ("everything", 9618, "finding-spinning-consumer"),
     ("metadata", 200158, "finding-former-epoch"),
     ("metadata", 200175, "finding-former-epoch"),
+    ("everything", 13835, "finding-endless-aborts"),
 ]
 """Nemesis and seed of drawn runs that met one."""
 
