@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -38,6 +40,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=False,
         help="write what the data-driven tests print into their .txt files instead of comparing; review the diff",
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where tests are asked for by one of some markers (``-m "ray or spark"``), no file is imported that writes none of
+    these, unless it was named: every marker here is written where its tests are."""
+    if collection_path.suffix != ".py" or not re.fullmatch(r"\w+( or \w+)*", config.option.markexpr):
+        return None
+    if collection_path in {Path(argument.partition("::")[0]).absolute() for argument in config.args}:
+        return None
+    asked = re.compile(rf"\bmark\.({config.option.markexpr.replace(' or ', '|')})\b")
+    return True if asked.search(collection_path.read_text("utf-8")) is None else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
