@@ -60,5 +60,5 @@ def recorded(scenario: str, defect: str = "", seed: int = 1) -> tuple[Stamped, .
     events: list[Stamped] = []
     path = SCENARIOS / f"{scenario}.yaml"
     source = find(str(path) if path.exists() else scenario).loaded(seed)
-    run_in_sim(resolve(source, seed=seed, defects=[defect] if defect else []), [events.append])
+    run_in_sim(resolve(source, seed=seed, defects=[defect] if defect else []), [events.append], only=[])
     return tuple(events)
