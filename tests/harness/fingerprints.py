@@ -1,6 +1,7 @@
-"""Run as a program: what a scenario leaves behind per seed, for a comparison between processes.
+"""Run as a program: what a scenario leaves behind per seed, and what nemeses draw, for a comparison between processes.
 
-``python -m tests.harness.fingerprints DIRECTORY SEED...`` writes ``<seed>.steps`` and ``<seed>.json`` for each.
+``python -m tests.harness.fingerprints DIRECTORY SEED...`` writes ``<seed>.steps`` and ``<seed>.json`` for each, and
+``DRAWN``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from actors.sim.world import World
 from actors.trace.events import RunMeta
 from chaos.conductor import ScenarioConductor
 from chaos.incidents import library
+from chaos.nemesis.library import names
 from chaos.plan import Plan
 from chaos.scenario.resolve import resolve
+from orchestrator.campaigns.order import SimOrder
 from orchestrator.engines.in_process import InProcessEngine
 
 LIMIT_US = 600_000_000
+DRAWN = "drawn.yaml"
 
 
 class Fingerprint(msgspec.Struct):
@@ -50,6 +54,13 @@ def leave(directory: Path, seed: int) -> None:
     (directory / f"{seed}.json").write_bytes(msgspec.json.encode(found))
 
 
+def draw_all(directory: Path) -> None:
+    """Write down what each nemesis draws for two seeds."""
+    drawn = [SimOrder(name, seed=seed).plan().yaml() for name in names() for seed in (1, 2)]
+    (directory / DRAWN).write_text("\n".join(drawn), "utf-8")
+
+
 if __name__ == "__main__":
+    draw_all(Path(sys.argv[1]))
     for number in sys.argv[2:]:
         leave(Path(sys.argv[1]), int(number))

@@ -15,33 +15,41 @@ from chaos.nemesis import library
 from orchestrator.campaigns.order import SimOrder
 from orchestrator.repeats import repeat
 from orchestrator.sim_run import run_in_sim
-from tests.harness.fingerprints import Fingerprint
+from tests.harness.fingerprints import DRAWN, Fingerprint
 
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "2")))
 ROOT = Path(__file__).parents[2]
 
 
-def run_all(directory: Path, hash_seed: str) -> dict[int, Fingerprint]:
-    """Every seed in a process of its own hashes."""
-    directory.mkdir()
-    subprocess.run(
-        [sys.executable, "-m", "tests.harness.fingerprints", str(directory), *map(str, SEEDS)],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        check=True,
-    )
-    return {seed: msgspec.json.decode((directory / f"{seed}.json").read_bytes(), type=Fingerprint) for seed in SEEDS}
+ENOUGH = pytest.mark.timeout(60 + 10 * len(SEEDS))
+ONE_PROCESS = pytest.mark.xdist_group("hashes")
 
 
-@pytest.mark.timeout(60 + 10 * len(SEEDS))
-def test_a_seed_is_the_same_run_whatever_the_hashes(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """What every seed leaves behind, and what nemeses draw, in two processes with different hashes of strings."""
+    directories = []
+    for hash_seed in ("1", "2"):
+        directories.append(tmp_path_factory.mktemp(f"hashes-{hash_seed}-"))
+        subprocess.run(
+            [sys.executable, "-m", "tests.harness.fingerprints", str(directories[-1]), *map(str, SEEDS)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
+            check=True,
+        )
+    return directories
+
+
+@ENOUGH
+@ONE_PROCESS
+def test_a_seed_is_the_same_run_whatever_the_hashes(left: list[Path]) -> None:
     """Shows that two processes with different hashes of strings take the same steps and leave the same trace for each
     seed, that seeds differ from one another, and which step differs first where this fails."""
-    first, second = run_all(tmp_path / "1", "1"), run_all(tmp_path / "2", "2")
+    digests = set()
     for seed in SEEDS:
-        one, other = first[seed], second[seed]
+        one, other = (msgspec.json.decode((each / f"{seed}.json").read_bytes(), type=Fingerprint) for each in left)
         assert one.hash_of_a_word != other.hash_of_a_word, "the processes hash alike: nothing was compared"
-        steps = [StepDigests.from_bytes((tmp_path / name / f"{seed}.steps").read_bytes()) for name in ("1", "2")]
+        steps = [StepDigests.from_bytes((each / f"{seed}.steps").read_bytes()) for each in left]
         difference = steps[0].first_difference(steps[1])
         assert difference is None, f"seed {seed}: {difference}"
         assert (one.digest, one.end_us, one.messages, one.violated) == (
@@ -50,36 +58,22 @@ def test_a_seed_is_the_same_run_whatever_the_hashes(tmp_path: Path) -> None:
             other.messages,
             other.violated,
         ), seed
-    assert len({found.digest for found in first.values()}) == len(SEEDS)
+        digests.add(one.digest)
+    assert len(digests) == len(SEEDS)
 
 
-DRAWING = """
-from chaos.nemesis.library import names
-from orchestrator.campaigns.order import SimOrder
-for name in names():
-    for seed in (1, 2):
-        print(SimOrder(name, seed=seed).plan().yaml())
-"""
-
-
-def test_a_nemesis_draws_the_same_whatever_the_hashes() -> None:
+@ENOUGH
+@ONE_PROCESS
+def test_a_nemesis_draws_the_same_whatever_the_hashes(left: list[Path]) -> None:
     """Shows that two processes with different hashes of strings draw the same scenarios for the same seeds."""
-    drawn = {
-        subprocess.run(
-            [sys.executable, "-c", DRAWING],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for hash_seed in ("1", "2")
-    }
-    assert len(drawn) == 1
-    assert drawn != {b""}
+    one, other = ((each / DRAWN).read_text("utf-8") for each in left)
+    assert one == other
+    assert one
 
 
 @pytest.mark.parametrize("nemesis", library.names())
 def test_a_drawn_scenario_is_the_same_run_whatever_the_hashes(nemesis: str) -> None:
     """Shows the trace of a run of each nemesis, digested where it ran and where strings have other hashes."""
-    run = run_in_sim(SimOrder(nemesis, seed=3).plan())
+    run = run_in_sim(SimOrder(nemesis, seed=3).plan(), only=[])
     assert run.status == "completed"
     assert repeat(run.plan).digest == run.verdict.digest
