@@ -222,6 +222,19 @@ def run_seeds(name: str, seeds: Sequence[int]) -> list[Judged]:
     return runs
 
 
+INCIDENTAL_IN = ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults")
+"""Cases that show what is incidental."""
+LOOKED_AT_AGAIN = (*INCIDENTAL_IN, "tiered-lookups", "tiered-unclean")
+"""Cases of which more than one test looks at the runs in the sim."""
+ONE_PROCESS = pytest.mark.xdist_group("parity")
+"""So that they are carried out once."""
+
+
+def sim_case(name: str) -> Any:
+    """The parameter of a case in the sim."""
+    return pytest.param(name, marks=ONE_PROCESS) if name in LOOKED_AT_AGAIN else name
+
+
 def test_every_scenario_here_is_a_case() -> None:
     """Shows that no scenario file of the parity suite is left out."""
     assert {Path(case.source).stem for case in CASES.values() if "/" in case.source} == {
@@ -230,7 +243,7 @@ def test_every_scenario_here_is_a_case() -> None:
     assert set(find("kip-207").variants) == {case.variant for case in CASES.values() if case.variant}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [sim_case(name) for name in CASES])
 def test_the_seeds_of_the_sim_agree(name: str) -> None:
     """Shows that with every seed the sim gives what the scenario expects, and the structure that its schedule
     enforces."""
@@ -290,6 +303,7 @@ def held_too(live: Judged, name: str) -> bool:
     return verdict.status in ({"held", "vacuous", "inconclusive"} if live.busy else {"held"})
 
 
+@ONE_PROCESS
 def test_tiered_scenarios_show_what_they_are_about() -> None:
     """Shows that replicas drop what is copied, that brokers read from copies for look-ups alone, as no consumer is that
     late, that look-ups wait in the purgatory, and that a copy of the former leader outlives an unclean election."""
@@ -300,10 +314,10 @@ def test_tiered_scenarios_show_what_they_are_about() -> None:
     assert {("broker", "log.trunc"), ("broker", "rpc CopyLogSegmentData")} <= unclean
 
 
+@ONE_PROCESS
 def test_incidental_kinds_exist() -> None:
     """Shows that runs show the exempted roles and exchanges, and that all events are known, so that none is a slip of
     the pen."""
-    shown = ("follower-crash", "leader-crash", "quorum-leader-cut", "operator", "disk-faults")
-    kinds = set.union(*(run_sim(name, SEEDS[0]).kinds for name in shown))
+    kinds = set.union(*(run_sim(name, SEEDS[0]).kinds for name in INCIDENTAL_IN))
     assert {role for role, _ in INCIDENTAL} <= {role for role, _ in kinds}
     assert {what for _, what in INCIDENTAL} <= {what for _, what in kinds} | set(EVENT_TYPES)
