@@ -11,22 +11,20 @@ MODULE_LINES_MAX = 600
 PACKAGES = ("actors", "chaos", "orchestrator")
 
 
-def test_every_module_says_what_it_is() -> None:
-    """Shows that a reader who opens any file learns in its first line what the file is for."""
-    paths = [*python_files(*PACKAGES, "tests", "benchmarks"), *ROOT.glob("*.py")]
-    silent = [name(path) for path in paths if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
-    assert not silent, f"without a docstring: {silent}"
-
-
-def test_functions_fit_a_screen() -> None:
-    """Shows that no function is longer than a screen, its docstring and decorators included."""
-    long = []
+def test_every_module_says_what_it_is_and_functions_fit_a_screen() -> None:
+    """Shows that a reader who opens any file learns in its first line what the file is for, and that no function is
+    longer than a screen, its docstring and decorators included."""
+    silent, long = [], []
     for path in [*python_files(*PACKAGES, "tests", "benchmarks"), *ROOT.glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if not ast.get_docstring(tree):
+            silent.append(name(path))
+        for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
                     long.append(f"{name(path)}:{node.lineno} {node.name} has {lines} lines")
+    assert not silent, f"without a docstring: {silent}"
     assert not long, f"longer than {FUNCTION_LINES_MAX} lines: {long}"
 
 
