@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 
 import msgspec
@@ -55,8 +56,9 @@ def read(document: Document) -> LoadedNemesis:
     return LoadedNemesis(nemesis, document)
 
 
+@cache
 def load(name: str) -> LoadedNemesis:
-    """One of those that come with Krift."""
+    """One of those that come with Krift, read and checked once in a process. Nobody changes it."""
     return read(parse_document(text(name).encode(), f"{name}.yaml"))
 
 

@@ -136,7 +136,7 @@ def test_what_a_campaign_found_holds(name: str, seed: int) -> None:
 def test_a_drawn_scenario_is_its_resolved_file(name: str) -> None:
     """Shows that whatever is drawn is written down: the file that a run keeps, and is done again from, gives the same
     nodes and the same faults."""
-    for seed in range(1, 11):
+    for seed in SEEDS[:10]:
         plan = SimOrder(name, "", seed).plan()
         again = resolve(load_text(plan.yaml(), "again.yaml"))
         assert (again.nodes, again.schedule, again.core) == (plan.nodes, plan.schedule, plan.core), seed
