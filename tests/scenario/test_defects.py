@@ -256,46 +256,56 @@ PROOFS: dict[str, Proof] = {
     "half-copies-stay": Proof("tiers", r"broker-\d gave up its copy of \w+-0, but left LOG in the store"),
     "copies-untold": Proof("tiers", r"\w+ of a copy of \w+-0 was stored, but no metadata record named that copy"),
     "expiry-answers-some": Proof(
-        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
+        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d", (2,)
     ),
     "rejected-unanswered": Proof(
-        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d"
+        "remote-reads", r"answered the ListOffsets of list-offsets-\d with 0 results for orders-\d", (2,)
     ),
     "lookup-ignores-timeout": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT after 1,\d+ ms, but its timeout was 3,000 ms"
+        "remote-reads", r"with REQUEST_TIMED_OUT after 1,\d+ ms, but its timeout was 3,000 ms", (2,)
     ),
-    "time-limit-untold": Proof("remote-reads", r"with TimeoutMs 0, but it has default.api.timeout.ms=\d+"),
-    "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms"),
+    "time-limit-untold": Proof("remote-reads", r"with TimeoutMs 0, but it has default.api.timeout.ms=\d+", (2,)),
+    "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms", (2,)),
     "expiry-drops-finished": Proof(
         "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (2,)
     ),
     "expiry-leaves-reads": Proof(
-        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d"
+        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d", (2,)
     ),
     "loss-leaves-reads": Proof(
-        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-[23]"
+        "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-[23]", (2,)
     ),
-    "reader-uninterrupted": Proof("remote-reads", r"still carries out read \d+ of orders-\d, whose request expired"),
-    "reader-queue-unbounded": Proof("remote-reads", r"accepted a read of orders-\d while 1 reads ran and 2 waited"),
-    "reader-threads-of-start": Proof("remote-reads", r"has 1 threads, with remote.log.reader.threads = 2"),
-    "full-queue-waits": Proof("remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, whose read it had rejected"),
+    "reader-uninterrupted": Proof(
+        "remote-reads", r"still carries out read \d+ of orders-\d, whose request expired", (2,)
+    ),
+    "reader-queue-unbounded": Proof(
+        "remote-reads", r"accepted a read of orders-\d while 1 reads ran and 2 waited", (2,)
+    ),
+    "reader-threads-of-start": Proof("remote-reads", r"has 1 threads, with remote.log.reader.threads = 2", (2,)),
+    "full-queue-waits": Proof(
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, whose read it had rejected", (2,)
+    ),
     "lookup-holds-handler": Proof(
-        "remote-reads", r"one ListOffsets occupied a request handler of broker-\d for [\d,]+ ms"
+        "remote-reads", r"one ListOffsets occupied a request handler of broker-\d for [\d,]+ ms", (2,)
     ),
-    "reader-last-come-first": Proof("remote-reads", r"took read \d+ although read \d+ had waited longer"),
-    "remote-skipped": Proof("remote-reads", r"without asking remote storage, which Kafka asks every time"),
+    "reader-last-come-first": Proof("remote-reads", r"took read \d+ although read \d+ had waited longer", (2,)),
+    "remote-skipped": Proof("remote-reads", r"without asking remote storage, which Kafka asks every time", (2,)),
     "unknown-maximum-is-local": Proof(
         "draft-reads", r"without asking remote storage, although it knew no copies there"
     ),
-    "lookup-outlives-leadership": Proof("remote-reads", r"with offset \d+ for orders-[23], which it no longer led"),
+    "lookup-outlives-leadership": Proof(
+        "remote-reads", r"with offset \d+ for orders-[23], which it no longer led", (2,)
+    ),
     "late-answer-unlimited": Proof(
-        "remote-reads", r"with offset \d+ of orders-\d, but clients might see only offsets below \d+ when the"
+        "remote-reads", r"with offset \d+ of orders-\d, but clients might see only offsets below \d+ when the", (2,)
     ),
     "late-answer-unrefused": Proof(
         "late-refusal",
         r"that orders-0 has no such record, but its high watermark was 0, below the start of its leader epoch",
     ),
-    "lookup-first-record": Proof("remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \("),
+    "lookup-first-record": Proof(
+        "remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \(", (2,)
+    ),
     "copy-end-untold": Proof(
         "tiers", r"reported its copy of \w+-0 as finished, but it has consumed no metadata record that says so"
     ),
@@ -340,6 +350,7 @@ PROOFS: dict[str, Proof] = {
     "log-start-at-last-copy": Proof(
         "remote-reads",
         r"broker-\d moved the log start of orders-\d to \d+, where it found the first copy, but no replica",
+        (2,),
     ),
     "log-start-unfound": Proof(
         "forgets", r"the log of broker-1, leader of epoch \d of orders-0, starts at 0 and its local log at"
