@@ -10,7 +10,7 @@ import pytest
 from orchestrator.clusters.sim import SimCluster
 from tests.integration.kills import KILLS_PER_RUN, Killed, assert_survived
 
-SIM_SEEDS = range(1, int(os.environ.get("KRIFT_KILL_SEEDS", "3")) + 1)
+SIM_SEEDS = range(1, int(os.environ.get("KRIFT_KILL_SEEDS", "2")) + 1)
 
 
 @pytest.mark.parametrize("seed", SIM_SEEDS)

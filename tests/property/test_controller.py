@@ -18,6 +18,7 @@ from krift.v1.wire import from_bytes
 from tests.datadriven.controller.environment import Environment
 from tests.datadriven.controller.voters import Voter
 from tests.datadriven.runner import parse_command
+from tests.harness.examples import examples
 
 BROKERS = (1, 2, 3)
 CONTROLLERS = ("c1", "c2", "c3")
@@ -318,7 +319,7 @@ class Torment(RuleBasedStateMachine):
         check_controllers(self.environment, self.promises)
 
 
-Torment.TestCase.settings = settings(max_examples=25, stateful_step_count=40)
+Torment.TestCase.settings = settings(max_examples=examples(25), stateful_step_count=40)
 TestTorment = Torment.TestCase
 
 

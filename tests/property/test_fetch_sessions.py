@@ -22,6 +22,7 @@ from krift.v1.records import (
 )
 from tests.datadriven.broker.environment import Environment
 from tests.datadriven.runner import parse_command
+from tests.harness.examples import examples
 
 TOPICS = ("a", "b", "c")
 VERSION = 18
@@ -198,4 +199,4 @@ class TwoFetchers(RuleBasedStateMachine):
 
 
 TestTwoFetchers = TwoFetchers.TestCase
-TwoFetchers.TestCase.settings = settings(max_examples=60, stateful_step_count=50)
+TwoFetchers.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=50)

@@ -10,6 +10,7 @@ from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, EM
 from krift.v1.groups import JoinGroupResponse, OffsetCommitResponse, SyncGroupResponse
 from tests.datadriven.groups.environment import Environment
 from tests.datadriven.runner import parse_command
+from tests.harness.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "c", "s1", "s2"])
 """Members; those with an s are static."""
@@ -159,4 +160,4 @@ class OneGroup(RuleBasedStateMachine):
 
 
 TestOneGroup = OneGroup.TestCase
-OneGroup.TestCase.settings = settings(max_examples=40, stateful_step_count=40)
+OneGroup.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=40)

@@ -3,7 +3,6 @@ rests on, without Spark."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from random import Random
@@ -17,6 +16,7 @@ from orchestrator.engines.frontier import Frontier, pieces_of, row_of
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout, Shard
 from orchestrator.invariants.folds.conclusion import InvariantResult
+from tests.harness.examples import examples
 from tests.harness.pieces import check_in_pieces, recorded
 from tests.unit.invariants.random_trace import random_trace
 
@@ -53,7 +53,7 @@ def cut(random: Random, events: Sequence[Stamped], pieces: int) -> list[list[Sta
     return [list(events[first:end]) for first, end in zip([0, *ends], [*ends, len(events)], strict=True)]
 
 
-@settings(max_examples=25 if os.environ.get("KRIFT_RANDOM") else 10)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 1 << 32))
 def test_a_wild_trace_in_pieces(seed: int) -> None:
     """Shows for traces of all kinds of events, gaps and violations included, that shuffled, repeated, in several

@@ -20,6 +20,7 @@ from chaos.nemesis.draw import draw
 from chaos.scenario.durations import parse_duration_us, parse_rate
 from chaos.scenario.loader import load_text
 from chaos.scenario.yaml_text import to_yaml
+from tests.harness.examples import examples
 
 Part = dict[str, Any]
 SEEDS = st.integers(1, 40)
@@ -37,7 +38,7 @@ def drawn(seed: int) -> Part:
     return document
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.one_of(st.just(0), SEEDS), SEEDS, st.integers(0, 2**31))
 def test_mutations_are_valid_and_stay_within_the_bounds_of_a_run(one: int, other: int, seed: int) -> None:
     """Shows that whatever a mutation does, the loader takes it, it is something else than before, the chaos is as long

@@ -906,8 +906,8 @@ def judge(plan: Plan) -> dict[str, InvariantResult]:
 
 def repeated(plan: Plan, digest: str) -> InvariantResult:
     """What doing the run again shows, in processes with other hashes."""
-    again = [repeat(plan, hash_seed=str(number)).digest for number in (11, 12, 13)]
-    return repeat_result(digest, next((each for each in again if each != digest), again[0]))
+    again = (repeat(plan, hash_seed=str(number)).digest for number in (11, 12, 13))
+    return repeat_result(digest, next((each for each in again if each != digest), digest))
 
 
 def caught_by(plan: Plan, meant: str) -> InvariantResult | InvariantVerdict:
