@@ -27,15 +27,18 @@ SEEDS = st.integers(1, 40)
 
 
 @cache
-def _drawn(seed: int) -> str:
-    return to_yaml(draw(nemeses.load("everything").nemesis, seed))
+def _read(seed: int) -> Part:
+    if not seed:
+        document = library.load("kip-207").document.value
+    else:
+        document = yaml.safe_load(to_yaml(draw(nemeses.load("everything").nemesis, seed)))
+    assert isinstance(document, dict)
+    return document
 
 
 def drawn(seed: int) -> Part:
-    """A drawn document; seed 0: the incident of KIP-207, which is written otherwise."""
-    document = yaml.safe_load(_drawn(seed)) if seed else library.load("kip-207").document.value
-    assert isinstance(document, dict)
-    return document
+    """A drawn document; seed 0: the incident of KIP-207, which is written otherwise. It is the caller's."""
+    return copy.deepcopy(_read(seed))
 
 
 @settings(max_examples=examples(25))
