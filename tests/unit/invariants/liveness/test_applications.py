@@ -30,7 +30,7 @@ class Application(TransactionTrace):
         self.version, self.number, self.epoch = version, 0, 3
         self.change(1, 0, cause="create")
 
-    def begins(self, *sent: tuple[str, int]) -> None:  # type: ignore[override]
+    def opens(self, *sent: tuple[str, int]) -> None:
         """It begins its next transaction, and is told these errors of records to partitions, 0 none."""
         self.number += 1
         self.app_begins(self.number, self.epoch, self.version)
@@ -49,14 +49,14 @@ class Application(TransactionTrace):
 
     def commits(self) -> None:
         """A transaction that does what it should."""
-        self.begins()
+        self.opens()
         self.app_asks(True, self.number, self.epoch)
         self.told_of((TP, 0))
         self.ended(True)
 
     def fails_at_commit(self, error: int = REFUSED, tp: str = TP) -> None:
         """A transaction whose batch is refused while it is committed, and that is aborted."""
-        self.begins()
+        self.opens()
         self.app_asks(True, self.number, self.epoch)
         self.told_of((tp, error))
         self.ended(True, error)
@@ -65,7 +65,7 @@ class Application(TransactionTrace):
 
     def fails(self, error: int = REFUSED, tp: str = TP) -> None:
         """A transaction whose batch is refused before, so that it is aborted."""
-        self.begins((tp, error))
+        self.opens((tp, error))
         self.app_asks(False, self.number, self.epoch)
         self.ended(False)
 
@@ -185,19 +185,19 @@ def test_failures_of_its_own() -> None:
     place, one of an application that shares its id, and one before the process ended."""
     trace = calm()
     for _ in range(6):
-        trace.begins()
+        trace.opens()
         trace.app_asks(False, trace.number)
         trace.told_of((TP, KafkaError.TRANSACTION_ABORTABLE))
         trace.ended(False)
         trace.later(BOUND_US // 5)
     for _ in range(6):
-        trace.begins()
+        trace.opens()
         trace.later(60 * SECOND)
         trace.told_of((TP, TIMED_OUT))
         trace.app_asks(False, trace.number)
         trace.ended(False)
     for _ in range(6):
-        trace.begins()
+        trace.opens()
         lost = SendOffsetsReturn("o", "unknown", KafkaError.ILLEGAL_GENERATION, APP, trace.number, "group", {})
         trace.emit("producer-1", lost)
         trace.app_asks(False, trace.number)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import AdminInvoke, AdminReturn, ConfigChange, PartRemove, QVoters
+from actors.trace.events import AdminInvoke, AdminReturn, ConfigChange, Outcome, PartRemove, QVoters
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.quorum.commits import Application, StateMachinesAgree
 from orchestrator.invariants.quorum.confirmed import AcknowledgedMetadataStays, Acknowledgements
@@ -65,7 +65,7 @@ def test_accepted_and_lost() -> None:
     assert (result.violated, result.violations[0].events) == (1, [told, leads])
 
 
-def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NONE", outcome: str = "ok") -> str:
+def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NONE", outcome: Outcome = "ok") -> str:
     """An operator changes a configuration, or asks for an election."""
     resource = "topic/orders" if call == "alter-config" else TP
     trace.emit("admin-1", AdminInvoke("a:1", call, {}))
@@ -74,7 +74,7 @@ def configured(trace: TraceBuilder, call: str = "alter-config", error: str = "NO
     else:
         trace.change(2, 1, offset=0, asked=True)
     trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
-    return trace.emit("admin-1", AdminReturn("a:1", outcome, 0, call, {resource: error}))  # type: ignore[arg-type]
+    return trace.emit("admin-1", AdminReturn("a:1", outcome, 0, call, {resource: error}))
 
 
 def test_what_an_operator_is_told() -> None:
@@ -83,7 +83,8 @@ def test_what_an_operator_is_told() -> None:
         trace = TraceBuilder()
         configured(trace, call)
         assert f"the controller answered admin-1 that {call} of" in trace.result("Q19").violations[0].sentence
-    for how in ({"error": "NOT_CONTROLLER"}, {"outcome": "unknown"}):
+    unheld: list[dict[str, Any]] = [{"error": "NOT_CONTROLLER"}, {"outcome": "unknown"}]
+    for how in unheld:
         failed = TraceBuilder()
         configured(failed, **how)
         assert failed.result("Q19").status == "vacuous"

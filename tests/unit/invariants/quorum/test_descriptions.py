@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import AdminInvoke, AdminReturn, QVoters
+from actors.trace.events import AdminInvoke, AdminReturn, Outcome, QVoters
 from orchestrator.invariants.quorum import descriptions
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER, committed
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -31,10 +31,10 @@ def asks(trace: TraceBuilder, op: str = "a:1") -> None:
     trace.emit("admin-1", AdminInvoke(op, "describe-quorum", {}))
 
 
-def told(trace: TraceBuilder, op: str = "a:1", outcome: str = "ok", **changes: Any) -> str:
+def told(trace: TraceBuilder, op: str = "a:1", outcome: Outcome = "ok", **changes: Any) -> str:
     """An operator is told what is true after ``led``, but for the changes."""
     answer = {"leader": 101, "leader_epoch": 1, "high_watermark": 3, "voters": KNOWN, "observers": {"1": 2}, **changes}
-    return trace.emit("admin-1", AdminReturn(op, outcome, 0, "describe-quorum", answer))  # type: ignore[arg-type]
+    return trace.emit("admin-1", AdminReturn(op, outcome, 0, "describe-quorum", answer))
 
 
 def test_a_true_description() -> None:

@@ -176,8 +176,8 @@ def test_a_coordinator_that_aborts_late(why: str) -> None:
     elif why == "adds":
         trace.state("Ongoing", "Ongoing", 3, start_ms=20, update_ms=2500)
     elif why == "paused":
-        for phase in ("start", "stop"):
-            trace.emit("driver", CtlFault("f1", "pause", phase, ["broker-1"], {}))  # type: ignore[arg-type]  # phases
+        trace.emit("driver", CtlFault("f1", "pause", "start", ["broker-1"], {}))
+        trace.emit("driver", CtlFault("f1", "pause", "stop", ["broker-1"], {}))
     elif why == "clock":
         trace.emit("broker-3", ClockSet("c", "start", 1, 0))
     elif why == "thin":
