@@ -187,8 +187,8 @@ def _is_violated(run: RunRecord, invariant: str) -> bool:
 
 
 def differences(pairs: Sequence[MeasuredPair]) -> list[Difference]:
-    """Of pairs that count, each measure that is not 0 in all runs; what a run does not have counts as 0, except that a
-    latency is compared only over pairs that both have it."""
+    """Of pairs that count, each measure; what a run does not have counts as 0, except that a latency is compared only
+    over pairs that both have it."""
     rows = [(_all_metrics(pair.a), _all_metrics(pair.b)) for pair in pairs]
     names = sorted({name for row in rows for metrics in row for name in metrics}, key=rank)
     whole = [name for name in names if not name.startswith("latency.")]
@@ -197,7 +197,7 @@ def differences(pairs: Sequence[MeasuredPair]) -> list[Difference]:
         if name not in found:
             both = [row for row in rows if name in row[0] and name in row[1]]
             found |= {each.metric: each for each in _differences(both, [name])} if both else {}
-    return [found[name] for name in names if name in found and (found[name].a or found[name].b)]
+    return [found[name] for name in names if name in found]
 
 
 def _all_metrics(run: Measured) -> Metrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 
 import msgspec
@@ -37,9 +37,8 @@ def print_comparison(page: Page, found: Comparison) -> None:
         page.say(f"no promise was violated in any of the {some(2 * found.pairs, 'run')}")
     page.say()
     page.show(_measures(shown(found.differences)))
-    if alike := same(found.differences):
-        listed = "; ".join(f"{each.title} {number(each.a, each.unit)}" for each in alike)
-        page.say(f"the same in all pairs (mean of a run): {printable(listed)}", "dim")
+    for line in _alike(found.differences):
+        page.say(printable(line), "dim")
     for name, each in (("a", found.a), ("b", found.b)):
         for line in remarks(name, each):
             page.say(line, "magenta")
@@ -113,6 +112,14 @@ def shown(differences: Sequence[Difference]) -> list[Difference]:
 def same(differences: Sequence[Difference]) -> list[Difference]:
     """Those that are the same in all pairs."""
     return [each for each in differences if not of_one_partition(each.metric) and not (each.lower or each.higher)]
+
+
+def _alike(differences: Sequence[Difference]) -> Iterator[str]:
+    """What is said of those that are the same in all pairs. Some are 0, and a reader may ask for just that."""
+    if alike := "; ".join(f"{each.title} {number(each.a, each.unit)}" for each in same(differences) if each.a):
+        yield f"the same in all pairs (mean of a run): {alike}"
+    if none := "; ".join(each.title for each in same(differences) if not each.a):
+        yield f"0 in all runs: {none}"
 
 
 def telling(each: Difference) -> bool:

@@ -63,6 +63,8 @@ def test_violations_are_compared_by_pairs(tmp_path: Path) -> None:
         line[:3] == ["latest-prober", "refused,", "longest"] and "none for one pair" in " ".join(line) for line in words
     )
     assert "the same in all pairs" in ended.out
+    [zeros] = [line for line in ended.out.splitlines() if line.startswith("0 in all runs: ")]
+    assert "records acknowledged and lost" in zeros.split("; ")
 
 
 NEVER_SEEN = "must-happen: [lagging-leader]\n"
