@@ -438,7 +438,7 @@ class LiveRuntime:
         self._report(Broken(detail))
 
     def _step(self, given: Input) -> None:
-        at_us, now_ms = self._clock.physical_us(), self._clock.shown_ms()
+        at_us, now_ms = self._clock.moment()
         if given.stamp is not NO_STAMP:
             self._stamper.merge(at_us, given.stamp.wall_us, given.stamp.logical)
         self._journal.before(self._node)

@@ -245,9 +245,10 @@ class Leaping(LiveClock):
         self.at_us += 50_000
         return self.at_us
 
-    def shown_ms(self) -> int:
-        self.shown.add(self.at_us // 1000)
-        return self.at_us // 1000
+    def moment(self) -> tuple[int, int]:
+        at_us = self.physical_us()
+        self.shown.add(at_us // 1000)
+        return at_us, at_us // 1000
 
 
 def test_what_a_step_records_is_of_the_moment_that_the_node_was_shown(tmp_path: Path) -> None:

@@ -71,3 +71,23 @@ def test_a_node_sees_steady_skewed_time_and_the_trace_the_machine_s(
     assert live.begin(ClockSkew("f1", -5_000)).step_us == -5_000
     assert (live.physical_us(), live.shown_ms()) == (4_600_000_000, 1_000_002)
     assert live.machine.offset_us == -5_000
+
+
+def test_both_clocks_are_read_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a process which is stopped between its reads of the two clocks reads both again, and takes the best
+    of some reads if that happens again and again."""
+    now = {"ns": 1_000_000_000_000}
+    stops_ns = [0]
+
+    def wall() -> int:
+        now["ns"] += stops_ns.pop(0) if len(stops_ns) > 1 else stops_ns[0]
+        return now["ns"]
+
+    monkeypatch.setattr(clock.time, "time_ns", wall)
+    monkeypatch.setattr(clock.time, "monotonic_ns", lambda: now["ns"])
+    live = LiveClock()
+    stops_ns[:] = [7_000_000, 0]
+    assert live.moment() == (1_000_007_000, 1_000_007)
+    stops_ns[:] = [9_000_000, 3_000_000, 9_000_000]
+    physical_us, shown_ms = live.moment()
+    assert physical_us // 1000 - shown_ms == 3
