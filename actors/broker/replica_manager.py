@@ -33,6 +33,7 @@ from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
 from actors.node.spec import split_topic_partition
+from actors.trace.events import IsrLate
 from krift.v1.fetch import FetchRequest
 from krift.v1.produce import ProduceRequest
 from krift.v1.records import RecordBatch
@@ -359,6 +360,7 @@ class ReplicaManager(msgspec.Struct):
                 self._settle_proposal(turn, partition, pending, outcome)
             else:
                 # The metadata log was faster, or the partition is led elsewhere.
+                turn.step.record(IsrLate(outcome.tp, outcome.proposal, outcome.error.value))
                 self._report_recovered(turn, partition)
 
     def _settle_proposal(self, turn: Turn, partition: Partition, pending: PendingIsr, outcome: AlterOutcome) -> None:

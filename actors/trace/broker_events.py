@@ -46,6 +46,15 @@ class IsrPropose(TraceEvent, frozen=True, tag="isr.propose"):
     lagging: dict[str, Lag] = {}
 
 
+class IsrLate(TraceEvent, frozen=True, tag="isr.late"):
+    """The controller's answer to a proposal that the broker had given up: it changes nothing, but no other proposal for
+    the partition could be sent before. ``error``: what the answer says, 0 for none."""
+
+    tp: str
+    proposal: int
+    error: int
+
+
 class RepFetch(TraceEvent, frozen=True, tag="rep.fetch"):
     """A leader took note of a follower's fetch: when the position that it holds for the follower changes, and when a
     fetch diverges or is refused. Of the metadata log: each valid fetch of a voter, for it keeps the leader in office,
@@ -124,4 +133,4 @@ class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
     digest: int | None = None
 
 
-BrokerEvent = PartAssume | IsrPropose | RepFetch | RepTruncate | FetchTold | EpochTold | MetaImage
+BrokerEvent = PartAssume | IsrPropose | IsrLate | RepFetch | RepTruncate | FetchTold | EpochTold | MetaImage

@@ -22,6 +22,7 @@ from actors.trace.broker_events import (
     BrokerEvent,
     EpochTold as EpochTold,
     FetchTold as FetchTold,
+    IsrLate as IsrLate,
     IsrPropose as IsrPropose,
     MetaImage as MetaImage,
     PartAssume as PartAssume,

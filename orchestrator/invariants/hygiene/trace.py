@@ -122,7 +122,17 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         "meta.mint",
     ),
     "broker": (
-        *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "meta.image"),
+        *(
+            *_QUORUM,
+            "rpc.reply",
+            "rpc.park",
+            "req.handled",
+            "tier.task",
+            "part.assume",
+            "isr.propose",
+            "isr.late",
+            "meta.image",
+        ),
         *("tier.seg", "log.roll", "log.local-start", "rep.fetch", "rep.truncate", "fetch.told", "epoch.told"),
         *("records.delete", "grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify"),

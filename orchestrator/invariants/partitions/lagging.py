@@ -13,6 +13,7 @@ from actors.trace.events import (
     OVERTAKEN,
     ClockSet,
     CtlFault,
+    IsrLate,
     IsrPropose,
     LogAppend,
     MetaImage,
@@ -56,9 +57,8 @@ class Term(msgspec.Struct):
     """One leader, from its own events. end: of its log; ends, at_us: where it ended after each append, and when that
     was. isr: as the controller confirmed it; asked: what it has proposed, in the term, last.
 
-    busy: a proposal of its is open; sent: nobody knows whether it still waits for an answer to one. free_us: from when
-    on it can propose; sane_us: from when on its clock was right. slack_us: by how much it may be late. armed_us: when
-    it is looked at next, -1 never.
+    busy: a proposal of its is open. free_us: from when on it can propose; sane_us: from when on its clock was right.
+    slack_us: by how much it may be late. armed_us: when it is looked at next, -1 never.
     """
 
     epoch: int
@@ -74,7 +74,6 @@ class Term(msgspec.Struct):
     ends: list[int] = []
     at_us: list[int] = []
     busy: bool = False
-    sent: bool = False
     sane_us: int = 0
     armed_us: int = -1
 
@@ -120,22 +119,31 @@ class Term(msgspec.Struct):
 class Terms(PartitionState):
     """terms: by who leads, or believes to. applied: broker -> end of the metadata log that it has applied. timers:
     whose are wrong; freed_us: when a pause of a node ended last. lags_us: node -> its replica.lag.time.max.ms, under ""
-    that of the others; answer_us: how long an answer may take; slack_us: by how much leaders may be late. removed_at:
-    offset in the metadata log at which the partition ends, -1 none. stopped: whom an operator stops."""
+    that of the others; slack_us: by how much leaders may be late. removed_at:
+    offset in the metadata log at which the partition ends, -1 none. stopped: whom an operator stops. asking: who has a
+    proposal on its way -> its number; no other is sent before that is answered, even if it was given up."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
     timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
     freed_us: dict[str, int] = {}
     lags_us: dict[str, int] = {}
-    answer_us: int = 0
     slack_us: int = SLACK_US
     removed_at: int = -1
     stopped: StoppedNodes = msgspec.field(default_factory=StoppedNodes)
+    asking: dict[str, int] = {}
 
-    def is_sane(self, node: str) -> bool:
-        """Whether a node measures its time, and looks at its ISR."""
-        return not self.timers.are_wrong(node) and not self.stopped.has(node)
+    def proposes(self, node: str, body: IsrPropose | IsrLate) -> None:
+        """A broker sends a proposal, or learns what became of it; metadata that overtake it are no answer to it."""
+        if type(body) is IsrPropose and body.outcome == "proposed":
+            self.asking[node] = body.proposal
+        elif not isinstance(body, IsrPropose) or body.outcome != OVERTAKEN:
+            self.asking.pop(node, None)
+
+    def can_propose(self, node: str, term: Term) -> bool:
+        """Whether a leader measures its time, looks at its ISR, and has no proposal on its way."""
+        waits = term.busy or node in self.asking
+        return not waits and not self.timers.are_wrong(node) and not self.stopped.has(node)
 
 
 class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
@@ -153,7 +161,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
     tested_when = "a leader proposes an ISR without one of its members"
     unseen = (
-        "a leader with an open proposal: its duration depends on the controller",
+        "a leader whose last proposal is not answered yet: how long that takes depends on the controller",
         "a leader while a clock or a pause falsifies its time, and for the lag time after it",
         "a leader that an operator stops, until it starts again: on its way out it looks at no ISR",
         (
@@ -162,7 +170,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         ),
     )
     route = PARTITION
-    types = (PartChange, PartRemove, PartAssume, LogAppend, RepFetch, IsrPropose)
+    types = (PartChange, PartRemove, PartAssume, LogAppend, RepFetch, IsrPropose, IsrLate)
     cases = {LogAppend: ("leader",)}
 
     @property
@@ -173,9 +181,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         default = longest_ms(profile, LAG)
         lags = {name: int(profile.setting(LAG, name, default)) * 1000 for name in profile.nodes}
         lags[""] = int(profile.setting(LAG, default=default)) * 1000
-        answer_us = longest_ms(profile, "request.timeout.ms") * 1000 + SLACK_US
         slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
-        return Terms(key, lags_us=lags, answer_us=answer_us, slack_us=slack_us)
+        return Terms(key, lags_us=lags, slack_us=slack_us)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
@@ -192,6 +199,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 state.stopped.started(event.node)
             state.terms.pop(event.node, None)
             state.applied.pop(event.node, None)
+            state.asking.pop(event.node, None)
             return NOTHING
         return self._hindered(state, event, body)
 
@@ -224,16 +232,20 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             return NOTHING
         if kind is PartAssume:
             return self._assumed(state, event, body)
+        if kind is IsrPropose or kind is IsrLate:
+            state.proposes(event.node, body)
         term = state.terms.get(event.node)
         if term is None:
             return NOTHING
-        if kind is LogAppend:
+        if kind is IsrLate:
+            term.free_us = max(term.free_us, event.wall)
+        elif kind is LogAppend:
             if body.role == "leader":
                 term.grows(body.last + 1, event.wall)
         elif kind is RepFetch:
             if not body.error and body.diverging_epoch < 0 and body.follower_epoch in (-1, term.epoch):
                 term.fetched(body.follower, body.offset, event)
-        else:
+        elif kind is IsrPropose:
             return self._proposal(state, term, event, body)
         return self._arm(state, event.node, term)
 
@@ -251,8 +263,6 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         term.sane_us = event.wall + late
         if before is not None:
             term.followers, term.ends, term.at_us = before.followers, before.ends, before.at_us
-            if before.sent:
-                term.free_us += state.answer_us
         for change in state.changes:
             if change.partition_epoch == body.partition_epoch:
                 self._begins(term, change, event)
@@ -272,33 +282,27 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         end = state.applied[event.node]
         if 0 <= state.removed_at < end:
             state.terms.pop(event.node, None)  # its replica is no more
+            state.asking.pop(event.node, None)
         term = state.terms.get(event.node)
         known = [each for each in state.changes if each.offset < end] if term is not None else []
         if term is None or not known or known[-1].partition_epoch <= term.partition_epoch:
             return NOTHING
         term.isr, term.asked, term.partition_epoch = known[-1].isr, [], known[-1].partition_epoch
-        self._frees(state, term, event)
+        term.free_us, term.busy = max(term.free_us, event.wall), False
         return self._arm(state, event.node, term)
-
-    def _frees(self, state: Terms, term: Term, event: Stamped) -> None:
-        """No proposal is open; but one whose answer has not come is in the way of the next."""
-        term.free_us = max(term.free_us, event.wall + (state.answer_us if term.sent else 0))
-        term.busy = term.sent = False
 
     def _proposal(self, state: Terms, term: Term, event: Stamped, body: IsrPropose) -> Emissions:
         if body.outcome == "proposed":
             found = self._asks(state, term, event, body)
-            term.asked, term.busy, term.sent = body.isr, True, True
+            term.asked, term.busy = body.isr, True
             return found
-        if body.outcome != OVERTAKEN:
-            term.sent = False
-            if body.outcome in TOLD_BY_METADATA:
-                return NOTHING
-            if body.outcome == "accepted":
-                term.isr, term.partition_epoch = body.isr, max(term.partition_epoch, body.partition_epoch + 1)
+        if body.outcome in TOLD_BY_METADATA:
+            return NOTHING
+        if body.outcome == "accepted":
+            term.isr, term.partition_epoch = body.isr, max(term.partition_epoch, body.partition_epoch + 1)
         if body.outcome in ("accepted", OVERTAKEN):
             term.asked = []
-        self._frees(state, term, event)
+        term.free_us, term.busy = max(term.free_us, event.wall), False
         return self._arm(state, event.node, term)
 
     # ---- judging ------------------------------------------------------------------------------------------------
@@ -324,7 +328,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         return NOTHING
 
     def _arm(self, state: Terms, node: str, term: Term) -> Emissions:
-        if term.busy or not state.is_sane(node):
+        if not state.can_propose(node, term):
             return NOTHING
         due_us = term.due_us()
         if due_us < 0 or 0 <= term.armed_us <= due_us:
@@ -339,7 +343,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
                 continue
             term.armed_us = -1
             due_us = term.due_us()
-            if term.busy or not state.is_sane(node) or not 0 <= due_us <= at_us:
+            if not state.can_propose(node, term) or not 0 <= due_us <= at_us:
                 found.extend(self._arm(state, node, term))
                 continue
             found.extend(self._missed(state, node, term, at_us))

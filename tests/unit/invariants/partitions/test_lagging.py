@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, MetaImage
+from actors.trace.events import OVERTAKEN, ClockSet, CtlFault, IsrLate, MetaImage
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 SECOND = 1_000_000
@@ -193,6 +193,26 @@ def test_an_answer_ends_the_wait_for_it() -> None:
     run.emit("broker-1", MetaImage(12, 0))
     run.passes(3600)
     assert run.status() == ("held", 1), "who is out of the ISR lags for nobody"
+
+
+def test_a_proposal_that_was_given_up_is_in_the_way_until_it_is_answered() -> None:
+    """Shows that a leader whose answer is lost, again and again, is not late, nor when it leads anew; and that it is late
+    some time after the answer."""
+    for again in (False, True):
+        run = behind()
+        run.passes(5)
+        run.propose(1, (1, 2))
+        run.propose(1, (1, 2), outcome=OVERTAKEN)
+        if again:
+            run.lead(1, epoch=1, isr=(1, 2, 3))
+        run.replicate("c", epoch=int(again), followers=(2,))
+        run.passes(60)
+        assert run.status() == ("held", 1)
+        run.emit("broker-1", IsrLate(TP, 1, 95))
+        run.passes(2.2)
+        assert run.status() == ("held", 1), "time to look once more"
+        run.passes(0.2)
+        assert run.status() == ("violated", 2)
 
 
 @pytest.mark.parametrize(
