@@ -60,12 +60,13 @@ from orchestrator.invariants.liveness.retention import RetentionIsCarriedOut
 from orchestrator.invariants.liveness.stable_offsets import StableOffsetsAdvance
 from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
 from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory
-from orchestrator.invariants.metadata.client_metadata import OlderMetadataIsNotAdopted, OutdatedMetadataIsRefetched
+from orchestrator.invariants.metadata.client_metadata import OlderMetadataIsNotAdopted
 from orchestrator.invariants.metadata.metadata_epochs import (
     ConsumptionWaitsForMetadata,
     EpochsAreMintedOnce,
     ExternalPositionsWait,
 )
+from orchestrator.invariants.metadata.refetching import OutdatedMetadataIsRefetched
 from orchestrator.invariants.metadata.resets import NoSpuriousReset
 from orchestrator.invariants.metadata.topic_ids import RecreatedTopicsAreNew
 from orchestrator.invariants.metadata.truncation_signals import TruncationIsSignalled

@@ -1,63 +1,28 @@
-"""What clients believe of leaders: M1 and M2. What one client believes is built from what it was told and took over."""
+"""What clients believe of leaders: M1. What one client believes is built from what it was told and took over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
-from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
-from actors.node.spec import node_name, partition_name, split_topic_partition
-from actors.trace.events import (
-    ACKS_ALL,
-    ConsPos,
-    CtlFault,
-    CtlPhase,
-    CtlWindow,
-    ErrorSeen,
-    MetaView,
-    NodeDown,
-    NodeUp,
-    PollReturn,
-    Rpc,
-    RpcReply,
-    Stamped,
-)
-from chaos.faults.clock import ClockFault
-from chaos.faults.kinds import kinds_of
+from actors.node.spec import split_topic_partition
+from actors.trace.events import MetaView, NodeUp, PollReturn, Rpc, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
-from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
 from orchestrator.invariants.folds.routes import CLIENT
-from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.metadata.ages import MAX_AGE, Ageing, MetadataIsRefreshedByAge
-from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
-
-NOBODY = -1
-BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
-WITH_EPOCH = ("committed", "seek")
-"""Reasons of positions that may have a leader epoch which the client does not know (``ConsPos.reason``)."""
-
-CHECKED_SINCE = 4
-"""Version of ListOffsets that tells in which leader epoch a client takes the partition to be."""
+from orchestrator.invariants.metadata.adopted_leaders import (
+    NOBODY,
+    REMEMBERED,
+    Adopted,
+    asked_about,
+    asked_at,
+    note_keys,
+)
 
 IDENTIFIED_SINCE = 10
 """Version of Metadata that tells the ids of topics."""
-
-REMEMBERED = 64
-"""Leaders of a partition that are remembered of a client: what it sent before that has arrived long ago."""
-
-
-class Adopted(msgspec.Struct, frozen=True):
-    """A leader that a client took over, with its event number ``seq``."""
-
-    leader: int
-    epoch: int
-    seq: int
-    by: Witness
 
 
 class Belief(msgspec.Struct):
@@ -69,29 +34,6 @@ class Belief(msgspec.Struct):
     adopted: list[Adopted] = []
     fetched: int = -1
     fetched_by: Witness | None = None
-
-
-def note_keys(keys: dict[str, str], body: MetaView) -> None:
-    """Take which topic a client means by a partition's name now, where there may have been several of that name."""
-    for tp in (*body.epochs, *body.accepted):
-        keys[partition_name(tp)] = tp
-
-
-def asked_about(
-    adopted: Iterable[tuple[str, Sequence[Adopted]]], keys: dict[str, str], tp: str, seq: int
-) -> Adopted | None:
-    """The leader that a client had when it asked by the name of a partition, having recorded event ``seq``, whichever
-    topic of that name it meant: it is the one of which it had taken over a leader last. adopted: by partition; tp: what
-    the broker takes it to be, which may not have heard of that topic, or of a newer one. None if it had no leader, or
-    has come to mean another topic since."""
-    name = partition_name(tp)
-    meant, had = "", None
-    for key, leaders in adopted:
-        if partition_name(key) == name:
-            last = next((each for each in reversed(leaders) if each.seq <= seq), None)
-            if last is not None and (had is None or last.seq > had.seq):
-                meant, had = key, last
-    return had if meant == keys.get(name, tp) else None
 
 
 class Beliefs(State):
@@ -132,13 +74,6 @@ class Beliefs(State):
         told = {split_topic_partition(tp)[0] for tp in (*body.epochs, *body.accepted)}
         known = {topic for topic in told if topic in body.topic_ids or topic in self.identified}
         self.identified = known if self.version >= IDENTIFIED_SINCE and not self.pushed else set()
-
-
-def _asked_at(event: Stamped, client: str, incarnation: int) -> int:
-    """Number of the client's last event when it asked what a broker answers; -1 if that was another incarnation."""
-    node, _, rest = event.cause.partition("/")
-    number, _, seq = rest.partition("/")
-    return int(seq) if node == client and int(number) == incarnation else -1
 
 
 def _adopt(state: Beliefs, event: Stamped, tp: str, leader: int, epoch: int) -> None:
@@ -252,7 +187,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
 
     def _asked(self, state: Beliefs, event: Stamped, body: RpcReply) -> Emissions:
         """A broker answers what this client asked when it had come to the event that is the cause."""
-        seq = _asked_at(event, state.key, state.incarnation)
+        seq = asked_at(event, state.key, state.incarnation)
         for told in body.partitions if seq >= 0 else ():
             adopted = ((tp, belief.adopted) for tp, belief in state.partitions.items())
             had = asked_about(adopted, state.keys, told.tp, seq)
@@ -278,318 +213,3 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             return NOTHING
         sentence = f"{event.node} fetched {body.tp} in leader epoch {body.leader_epoch} after it had fetched in {last}"
         return self.violated(state.key, sentence, by, event)
-
-
-class Unheard(msgspec.Struct, frozen=True):
-    """A consumer took up a position whose leader epoch is above the known one, with its event number ``seq``."""
-
-    tp: str
-    epoch: int
-    seen: int
-    seq: int
-    by: Witness
-
-
-class Refreshing(Ageing):
-    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
-    partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
-    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_ms:
-    the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by: that event;
-    failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1 none; equivalent:
-    how many in a row brought no news. anew: names of partitions that are taken for those of another topic than before.
-    unheard: what it must hear of next. metadata_epoch: of the last answer that it took over by it. silent: who was
-    asked, and is not in the core."""
-
-    incarnation: int = 0
-    keys: dict[str, str] = {}
-    leaders: dict[str, dict[int, list[int]]] = {}
-    adopted: dict[str, list[Adopted]] = {}
-    seen: dict[str, int] = {}
-    backoff_ms: tuple[int, int] = (0, 0)
-    ended_us: int = -1
-    failures: int = 0
-    taken_us: int = -1
-    equivalent: int = 0
-    anew: set[str] = set()
-    unheard: Unheard | None = None
-    by: Witness | None = None
-    stopping: bool = False
-    metadata_epoch: int = -1
-    silent: set[str] = set()
-
-    def begin(self, incarnation: int) -> None:
-        """A client that starts knows nothing."""
-        self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
-        self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
-        self.taken_us, self.equivalent, self.anew, self.unheard, self.age = -1, 0, set(), None, None
-
-    def repeats_before(self, at_us: int) -> int:
-        """How many answers in a row have brought no news: none any more once the metadata is too old."""
-        old = self.taken_us >= 0 and at_us >= self.taken_us + self.max_age_us - EARLY_US
-        return 0 if old else self.equivalent
-
-    def take(self, event: Stamped, body: MetaView) -> None:
-        """An answer is taken over. Its news are a leader epoch above the known one, none, one of a partition of which
-        none was known, and another topic; whatever else is different counts as the same."""
-        known = ((self.seen.get(tp, -1), body.epochs.get(tp), tp) for tp in (*body.epochs, *body.accepted))
-        news = bool(body.topic_ids) or any(
-            seen < 0 or partition_name(tp) in self.anew or (epoch is not None and (epoch < 0 or epoch > seen))
-            for seen, epoch, tp in known
-        )
-        self.equivalent = 0 if news else self.repeats_before(event.wall) + 1
-        self.taken_us = event.wall
-
-
-class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
-    """A client that finds its metadata outdated has to look for newer metadata, or it asks the wrong broker for ever;
-    and it has to pause, or it floods all brokers. It must not act on metadata that it ignored, and it must accept
-    metadata that is as new as its own: the leader of a leader epoch may have become available only now.
-
-    Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 answers that broker-1 leads in leader epoch
-    4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
-    sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
-    takes up a committed position with leader epoch 6 must ask, too; and so must anybody when metadata.max.age.ms is
-    over. (In KIP-232 a client asks again at once whenever an answer is older than its own metadata; Kafka's client
-    keeps its metadata, and asks again when a broker refuses it or reports a newer leader epoch.)
-    """
-
-    id = "M2"
-    title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
-    source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
-    tested_when = (
-        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; takes "
-        "up a position with a newer leader epoch than it knows; refreshes its metadata again; or, in a window, "
-        "refreshes it after an error that shows that it is outdated, or by its age"
-    )
-    route = CLIENT
-    types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, ConsPos, Rpc, RpcReply)
-    cases = {RpcReply: ("ListOffsets", "Produce")}
-    exemptions = {
-        "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
-    }
-    unseen = (
-        "The destination and leader epoch of a produce that is answered in a later step.",
-        "On a wrong clock any pause is accepted.",
-    )
-
-    @property
-    def news(self) -> tuple[type, ...]:
-        return (CtlWindow, CtlPhase, CtlFault)
-
-    def initial(self, key: str, profile: Profile) -> Refreshing:
-        first_ms, longest_ms, age_ms = (profile.number(name, key) for name in (*BACKOFF, MAX_AGE))
-        backoff, brokers, beta_us = (first_ms, longest_ms), HungBrokers.among(profile).brokers, beta(profile, self.id)
-        return Refreshing(key, beta_us=beta_us, backoff_ms=backoff, max_age_us=1000 * age_ms, brokers=brokers)
-
-    def hear(self, state: Refreshing, event: Stamped) -> Emissions:
-        body: Any = event.body
-        if type(body) is CtlWindow:
-            return super().hear(state, event)
-        if type(body) is CtlFault:
-            state.left.take(body, event.wall)
-            state.clock = state.clock or (body.kind in kinds_of(ClockFault) and state.key in body.targets)
-        elif body.phase in ("stopping", "draining", "finished"):
-            state.stopping = True  # clients end, whatever they were about to do
-            state.due.clear()
-            state.age = None
-        return NOTHING
-
-    def step(self, state: Refreshing, event: Stamped) -> Emissions:
-        if state.unheard is None or event.node != state.key:
-            return self._take(state, event)
-        return [*self._heard(state, event, state.unheard), *self._take(state, event)]
-
-    def _take(self, state: Refreshing, event: Stamped) -> Emissions:
-        body: Any = event.body
-        kind = type(body)
-        if kind is NodeUp or kind is NodeDown:
-            state.begin(event.incarnation)
-            self.void(state, "refresh")
-        elif kind is Rpc:
-            return self._ended(state, event, body)
-        elif kind is MetaView:
-            for tp in (*body.epochs, *body.accepted):
-                if state.keys.get(partition_name(tp), tp) != tp:
-                    state.anew.add(partition_name(tp))
-            note_keys(state.keys, body)
-            return self._viewed(state, event, body)
-        elif kind is ErrorSeen:
-            if body.tp and traits(body.error).invalid_metadata:
-                return self._wanted(state, event)
-        elif kind is RpcReply:
-            return self._asked(state, event, body)
-        elif kind is ConsPos:
-            self._placed(state, event, body)
-        elif body.kind == "poll" and body.records:
-            return self._used(state, event, body.broker, body.tp, body.leader_epoch, "fetched")
-        return NOTHING
-
-    # ---- what is used, and what is taken over -------------------------------------------------------------
-
-    def _asked(self, state: Refreshing, event: Stamped, body: RpcReply) -> Emissions:
-        """What a broker answers in the step in which it is asked has how far the client had come for its cause. A
-        Produce with acks=all waits; it does not where the broker does not lead."""
-        seq = _asked_at(event, state.key, state.incarnation)
-        if seq < 0 or not event.req.startswith(f"{body.connection}#"):
-            return NOTHING
-        for told in body.partitions:
-            if body.acks == ACKS_ALL and told.error != KafkaError.NOT_LEADER_OR_FOLLOWER:
-                continue
-            # A Produce may name its topic by id, and be meant for the former one.
-            by_name = body.api == Api.ListOffsets.name
-            of_one = {told.tp: state.adopted.get(told.tp, [])}
-            had = asked_about((state.adopted if by_name else of_one).items(), state.keys, told.tp, seq)
-            if had is None:
-                continue
-            state.tested += 1
-            checked = by_name and body.version >= CHECKED_SINCE
-            if node_name(had.leader) == event.node and (not checked or told.asked_epoch == had.epoch):
-                continue
-            how = f"asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch}"
-            if not by_name:
-                how = f"sent records of {told.tp} to {event.node}"
-            who = node_name(had.leader) if had.leader != NOBODY else "nobody"
-            sentence = f"{state.key} {how}, although its metadata had the leader {who} in leader epoch {had.epoch}"
-            return self.violated(state.key, sentence, had.by, event)
-        return NOTHING
-
-    def _used(self, state: Refreshing, event: Stamped, broker: str, tp: str, epoch: int, how: str) -> Emissions:
-        if epoch < 0:
-            return NOTHING
-        state.tested += 1
-        known = state.leaders.get(tp, {})
-        had = known.get(epoch)
-        if had is None and len(known) >= CHANGES_REMEMBERED and epoch < min(known):
-            return NOTHING
-        if had is not None and any(node_name(leader) == broker for leader in had):
-            return NOTHING
-        whom = f"{' and '.join(map(node_name, had))} led" if had else "it knew no leader"
-        sentence = f"{state.key} {how} of {tp} at {broker} in leader epoch {epoch}, but {whom} in that epoch"
-        return self.violated(state.key, sentence, event)
-
-    def _viewed(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
-        if body.source == "heard":
-            state.seen.update(body.epochs)
-            return self._wanted(state, event)
-        if body.metadata_accepted is False:
-            return self._left_alone(state, event, body)
-        if body.metadata_epoch is not UNSET:
-            state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
-        if body.source == "metadata":
-            state.take(event, body)
-        armed = self.renewed(state, event) if body.source == "metadata" and not state.stopping else NOTHING
-        found: Emissions = NOTHING
-        for tp, epoch in body.epochs.items():
-            seen = state.seen.get(tp, -1)
-            if tp in body.accepted:
-                leader = body.leaders.get(tp, NOBODY)
-                if body.source == "hint":
-                    state.tested += 1
-                    if epoch <= seen:
-                        sentence = (
-                            f"{event.node} took over leader epoch {epoch} of {tp} from a hint of {body.server} "
-                            f"although it already knew leader epoch {seen}"
-                        )
-                        found = self.violated(state.key, sentence, event)
-                state.seen[tp] = epoch
-                state.adopted.setdefault(tp, []).append(Adopted(leader, epoch, event.seq, witness(event)))
-                del state.adopted[tp][:-REMEMBERED]
-                if leader != NOBODY:
-                    known = state.leaders.setdefault(tp, {})
-                    if leader not in known.setdefault(epoch, []):
-                        known[epoch].append(leader)
-                    forget_least(known, CHANGES_REMEMBERED)
-            elif body.source == "metadata":
-                state.tested += 1
-                if epoch >= seen:
-                    sentence = (
-                        f"{event.node} did not take over leader epoch {epoch} of {tp} from {body.server} although the "
-                        f"newest that it knew was {seen}"
-                    )
-                    found = self.violated(state.key, sentence, event)
-        return [*found, *armed]
-
-    def _left_alone(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
-        """A whole answer was refused: it must be older than what the client has, and another one asked for."""
-        assert isinstance(body.metadata_epoch, int)
-        state.tested += 1
-        if body.metadata_epoch < state.metadata_epoch:
-            return self._wanted(state, event)
-        sentence = (
-            f"{event.node} did not accept metadata epoch {body.metadata_epoch:,} from {body.server} although its own "
-            f"metadata had epoch {state.metadata_epoch:,}"
-        )
-        return self.violated(state.key, sentence, event)
-
-    # ---- positions with a leader epoch --------------------------------------------------------------------
-
-    @staticmethod
-    def _placed(state: Refreshing, event: Stamped, body: ConsPos) -> None:
-        """A consumer goes on where its group is, or where its application has been, with the leader epoch of that."""
-        seen = state.seen.get(body.tp, -1)
-        if body.reason not in WITH_EPOCH or not 0 <= seen < body.epoch or partition_name(body.tp) in state.anew:
-            return
-        state.tested += 1
-        state.unheard = Unheard(body.tp, body.epoch, seen, event.seq, witness(event))
-
-    def _heard(self, state: Refreshing, event: Stamped, unheard: Unheard) -> Emissions:
-        """What came next: the client takes the leader epoch for the newest, and its metadata for outdated."""
-        state.unheard, body = None, event.body
-        if type(body) is MetaView and event.seq == unheard.seq + 1:
-            if body.source == "heard" and body.epochs.get(unheard.tp) == unheard.epoch:
-                return NOTHING
-        elif type(body) is NodeUp or type(body) is NodeDown:
-            return NOTHING  # it did not get so far
-        sentence = (
-            f"{state.key} took up a position in {unheard.tp} with leader epoch {unheard.epoch}, and did not heed that "
-            f"it knew only leader epoch {unheard.seen}"
-        )
-        return self.violated(state.key, sentence, unheard.by, event)
-
-    # ---- refreshing ---------------------------------------------------------------------------------------
-
-    def _wanted(self, state: Refreshing, event: Stamped) -> Emissions:
-        if state.key not in state.core or state.stopping:
-            return NOTHING
-        if not state.due:
-            state.silent.clear()
-        self.oblige(state, "refresh", event)
-        return self.arm(state)
-
-    def _ended(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
-        if body.dst not in state.core:
-            state.silent.add(body.dst)
-        self.asked(state, event, body)
-        if body.api != Api.Metadata.name:
-            return NOTHING
-        if body.outcome == "answered":
-            self.kept(state, "refresh")
-        began_us = event.wall - 1000 * body.took_ms
-        ended_us, by, failures = state.ended_us, state.by, state.failures
-        state.ended_us, state.by = event.wall, witness(event)
-        state.failures = 0 if body.outcome == "answered" else failures + 1
-        if ended_us < 0 or state.clock:
-            return NOTHING
-        state.tested += 1
-        equivalent = state.repeats_before(began_us)
-        least_us = shortest_us(*state.backoff_ms, max(failures - 1, equivalent - 1, 0))
-        if began_us - ended_us >= least_us - EARLY_US:
-            return NOTHING
-        after = f"failure {failures} in a row" if failures else "the last answer"
-        if equivalent > max(failures, 1):
-            after += f", with {equivalent:,} answers in a row that brought no news"
-        sentence = (
-            f"{event.node} asked for metadata again {max(began_us - ended_us, 0) // 1000:,} ms after {after}, "
-            f"before the back-off of {least_us // 1000:,} ms was over"
-        )
-        return self.violated(state.key, sentence, by, event)
-
-    def look(self, state: Refreshing, event: Stamped) -> None:
-        if state.key not in state.core:
-            self.void(state, "refresh")
-
-    def missed(self, state: Refreshing, name: str, obligation: Obligation) -> Emissions:
-        sentence = f"{state.key} found its metadata outdated, and did not refresh it {self.within(state)}"
-        if len(state.silent) > 1:
-            return self.excused("silent-nodes", state.key, sentence, obligation.by)
-        return self.violated(state.key, sentence, obligation.by)
