@@ -119,6 +119,8 @@ class OffsetFetcher(msgspec.Struct):
             if lookup.call or lookup.waiting or lookup.awaits >= metadata.updates:
                 continue
             leader = metadata.current_leader(lookup.tp)
+            if "asks-outdated-leader" in step.defects:
+                leader = metadata.leader_for(lookup.tp)
             if leader is None:
                 metadata.request_update()
                 continue

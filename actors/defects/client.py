@@ -335,6 +335,15 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "asks-outdated-leader",
+        "actors.client",
+        "M1",
+        "A consumer asks the leader that its metadata has for offsets, although it has heard of a newer leader epoch.",
+        "KIP-320",
+        nemesis="metadata",
+        settings=("features.kip-232=kafka", "config.metadata.propagation=push"),
+    ),
+    Defect(
         "metadata-never-too-old",
         "actors.client",
         "M2",

@@ -87,7 +87,8 @@ def workload_of(
     for number in range(max(1, consumers)):
         draw = stream(nemesis.name, seed, f"workload/consumer/{number}")
         outside = _external(stream(nemesis.name, seed, f"workload/external/{number}"), nemesis)
-        entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside}})
+        rewinds = _rewinds(stream(nemesis.name, seed, f"workload/rewinds/{number}"), nemesis) if outside else {}
+        entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside, **rewinds}})
     has_transactions = bool(transactional_ids_of([*entries, *members]))
     for number in range(probers):
         draw = stream(nemesis.name, seed, f"workload/prober/{number}")
@@ -296,6 +297,15 @@ def _external(draw: random.Random, nemesis: Nemesis) -> Part:
     if pick(draw, nemesis.workload.external) == "no":
         return {}
     return {"external-offsets": {"every": format_duration(draw.choice((50, 200, 1000)) * 1000)}}
+
+
+def _rewinds(draw: random.Random, nemesis: Nemesis) -> Part:
+    """Whether a consumer looks for what is some time old, and reads it again. It waits with the first look until it is
+    told where it had been."""
+    if pick(draw, nemesis.workload.rewinds) == "no":
+        return {}
+    every_ms, by_ms = draw.choice((1500, 2500)), draw.choice((500, 2000))
+    return {"rewind": {"every": format_duration(every_ms * 1000), "by": format_duration(by_ms * 1000)}}
 
 
 def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:

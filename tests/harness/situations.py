@@ -15,6 +15,7 @@ from actors.trace.events import (
     GrpGen,
     GrpLoad,
     IsrPropose,
+    ListInvoke,
     LogAppend,
     LogFlush,
     LogHw,
@@ -78,6 +79,8 @@ class Situations:
         """Controller epoch in which a metadata epoch was minted last."""
         self._told: dict[str, tuple[int, int]] = {}
         """Client -> its incarnation that was told the highest metadata epoch, and that one."""
+        self._awaits: dict[str, int] = {}
+        """Client -> its incarnation that has heard of a newer leader epoch than its metadata has."""
 
     def __call__(self, event: Stamped) -> None:
         handler = _HANDLERS.get(type(event.body))
@@ -351,6 +354,10 @@ class Situations:
     def _on_view(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, MetaView)
+        if body.source == "heard":
+            self._awaits[event.node] = event.incarnation
+        elif body.accepted:
+            self._awaits.pop(event.node, None)
         if not isinstance(body.metadata_epoch, int):
             return
         incarnation, highest = self._told.get(event.node, (0, -1))
@@ -358,6 +365,10 @@ class Situations:
             self._saw("starts-behind")
         if body.metadata_epoch >= highest:
             self._told[event.node] = (event.incarnation, body.metadata_epoch)
+
+    def _on_look_up(self, event: Stamped) -> None:
+        if self._awaits.get(event.node) == event.incarnation:
+            self._saw("goes-back-behind")
 
 
 _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
@@ -385,4 +396,5 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     GrpCommit: Situations._on_commit,
     MetaMint: Situations._on_mint,
     MetaView: Situations._on_view,
+    ListInvoke: Situations._on_look_up,
 }

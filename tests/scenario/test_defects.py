@@ -422,6 +422,9 @@ PROOFS: dict[str, Proof] = {
         "last-known",
         r"asked for metadata again \d+ ms after .*, with \d answers in a row that brought no news",
     ),
+    "asks-outdated-leader": Proof(
+        "goes-back-behind", r"asked broker-1 for offsets of orders-0 in leader epoch 0 although it had heard of leader"
+    ),
     "newer-epochs-unheeded": Proof(
         "group", r"took up a position in orders-\d with leader epoch \d+, and did not heed that it knew only"
     ),

@@ -63,6 +63,7 @@ NEMESES = {
     "former-push": "metadata",
     "failover-at-mint": "metadata",
     "starts-behind": "metadata",
+    "goes-back-behind": "metadata",
 }
 """Pattern -> a nemesis that has a weight for it."""
 _PUSHED = {"metadata.propagation": {"push": 1.0}, "offsets.topic.num.partitions": {"1": 1.0}}
@@ -72,6 +73,7 @@ OTHERS = {
     "former-push": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
     "failover-at-mint": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
     "starts-behind": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},
+    "goes-back-behind": {"config": _PUSHED, "features": {"kip-232": {"kafka": 1.0}}},
 }
 """Pattern -> what its nemesis draws otherwise here."""
 GIVEN_AWAY = {

@@ -108,6 +108,33 @@ def starts_behind(scene: Scene, at_us: int) -> list[Part]:
     ]
 
 
+def goes_back_behind(scene: Scene, at_us: int) -> list[Part]:
+    """A consumer that keeps its offsets outside Kafka starts anew after a leader change, and is told of leaders only by
+    a broker that has not heard of the change. It knows better by its own position, and may ask nobody for offsets
+    until it is told who leads; the former leader can still be asked, or again."""
+    at_us = early(at_us)
+    behind, *others = scene.draw.sample(scene.cast.brokers, len(scene.cast.brokers))
+    consumer = scene.draw.choice(scene.cast.keepers)
+    held: Part = {"from": ["controllers"], "to": [behind], "apis": ["UpdateMetadata"], "by": "9s"}
+    leader = f"leader({scene.tp})"
+    changed_us = later(scene, at_us, 50_000, 400_000)
+    replaced: Part = {"partition": {"between": [leader], "and": ["controllers"]}}
+    found = [entry(scene, at_us, {"delay": held}, 9_000_000)]
+    if scene.draw.random() < 0.5:
+        goes: Part = {"controlled-shutdown": {"targets": leader}}
+        found.append(entry(scene, changed_us, goes, lasting(scene, 50_000, 300_000)))
+    else:
+        found.append(entry(scene, changed_us, replaced, 9_000_000))
+    dies = when(scene, "leader-elected", (500, 900, 1500), tp=scene.tp)
+    untold: Part = {"between": [consumer], "and": others, "chance": "100%", "apis": ["Metadata"]}
+    lasts = scene.duration(lasting(scene, 2_000_000, 5_000_000))
+    return [
+        *found,
+        as_seen(scene, dies, {"crash": consumer}, 20_000, 200_000),
+        {"when": dies, **entry_of("drop", untold), "for": lasts},
+    ]
+
+
 def _cut(client: str, brokers: list[str]) -> Part:
     """Connections of a client to some brokers break, whatever it asks."""
     return entry_of("drop", {"between": [client], "and": brokers, "chance": "100%"})
@@ -137,7 +164,7 @@ PUSHED: dict[str, Pattern] = {
     "failover-at-mint": failover_at_mint,
 }
 """Name, as in a nemesis file -> pattern. They need controllers that push metadata."""
-KEPT: dict[str, Pattern] = {"starts-behind": starts_behind}
+KEPT: dict[str, Pattern] = {"starts-behind": starts_behind, "goes-back-behind": goes_back_behind}
 """The same; they need a consumer that keeps its offsets outside Kafka, too."""
 METADATA: dict[str, Pattern] = {**TOPICS, **PUSHED, **KEPT}
 """Name, as in a nemesis file -> pattern."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from actors.node.messages import Api
-from actors.node.spec import split_topic_partition
+from actors.node.spec import partition_name, split_topic_partition
 from actors.trace.events import MetaView, NodeUp, PollReturn, Rpc, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CLIENT
@@ -36,8 +36,18 @@ class Belief(msgspec.Struct):
     fetched_by: Witness | None = None
 
 
+class Heard(msgspec.Struct, frozen=True):
+    """A client heard of a newer leader epoch than its metadata has, with its event number ``seq``; epoch -1: its
+    metadata has caught up."""
+
+    epoch: int
+    seq: int
+    by: Witness
+
+
 class Beliefs(State):
-    """Of one client in one incarnation. keys: name of a partition -> the partition that it takes it to be.
+    """Of one client in one incarnation. keys: name of a partition -> the partition that it takes it to be. heard: the
+    same -> which leader epochs it heard of, and when its metadata had caught up, in order: clients go by names here.
     topic_ids: of each topic, what it was told last. version: of the last answer. identified: topics of which the last
     answer that it took over told the id. pushed: brokers have their metadata from UpdateMetadata, which may lack ids.
     metadata_epoch: of the last answer that it took over by it, -1 none."""
@@ -45,6 +55,7 @@ class Beliefs(State):
     incarnation: int = 0
     partitions: dict[str, Belief] = {}
     keys: dict[str, str] = {}
+    heard: dict[str, list[Heard]] = {}
     topic_ids: dict[str, str] = {}
     version: int = -1
     identified: set[str] = set()
@@ -62,8 +73,23 @@ class Beliefs(State):
     def begin(self, incarnation: int) -> None:
         """A client that starts believes nothing."""
         self.incarnation, self.partitions, self.keys, self.topic_ids = incarnation, {}, {}, {}
-        self.version, self.identified = -1, set()
+        self.heard, self.version, self.identified = {}, -1, set()
         self.metadata_epoch, self.metadata_by = -1, None
+
+    def hear(self, tp: str, epoch: int, event: Stamped) -> None:
+        """A newer leader epoch was heard of; -1: an answer was taken over, after which none is awaited."""
+        name = partition_name(tp)
+        if epoch < 0 and name not in self.heard:
+            return
+        heard = self.heard.setdefault(name, [])
+        heard.append(Heard(epoch, event.seq, witness(event)))
+        del heard[:-REMEMBERED]
+
+    def awaited(self, tp: str, seq: int) -> Heard | None:
+        """The newer leader epoch whose leader the client did not have yet when it had recorded event ``seq``."""
+        before = (each for each in reversed(self.heard.get(partition_name(tp), [])) if each.seq <= seq)
+        last = next(before, None)
+        return last if last is not None and last.epoch >= 0 else None
 
     def note_ids(self, body: MetaView) -> None:
         """Take an answer over: of topics that it lacks, or whose ids it does not tell, the client forgets the ids. The
@@ -79,6 +105,7 @@ class Beliefs(State):
 def _adopt(state: Beliefs, event: Stamped, tp: str, leader: int, epoch: int) -> None:
     belief = state.of(tp)
     belief.seen, belief.by = epoch, witness(event)
+    state.hear(tp, -1, event)
     if leader != NOBODY:
         belief.adopted.append(Adopted(leader, epoch, event.seq, witness(event)))
         del belief.adopted[:-REMEMBERED]
@@ -91,7 +118,8 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     Example: consumer-1 knows broker-2 as the leader of orders-0 in leader epoch 5. It asks broker-3, which has not
     heard of that leader; the answer is broker-1 in leader epoch 4, and the consumer fetches from broker-1. Leader
     epochs are compared within one topic id: a topic that was created again starts from 0. An answer below version 9 has
-    no reliable leader epoch, and makes a client forget its known one. With metadata epochs (kip-232: seed) whole
+    no reliable leader epoch, and makes a client forget its known one. A consumer that hears of leader epoch 6 with a
+    position asks nobody for offsets until its metadata has it, too. With metadata epochs (kip-232: seed) whole
     answers are compared; those without one are not judged.
     """
 
@@ -139,6 +167,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             belief = state.of(tp)
             if body.source == "heard":
                 belief.seen, belief.by = epoch, witness(event)
+                state.hear(tp, epoch, event)
             elif tp in body.accepted:
                 found.extend(self._accepted(state, event, body, tp, epoch, belief))
                 _adopt(state, event, tp, body.leaders.get(tp, NOBODY), epoch)
@@ -191,15 +220,24 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
         for told in body.partitions if seq >= 0 else ():
             adopted = ((tp, belief.adopted) for tp, belief in state.partitions.items())
             had = asked_about(adopted, state.keys, told.tp, seq)
-            if had is None or told.asked_epoch < 0 or had.epoch < 0:
+            if had is None or had.epoch < 0:
+                continue
+            awaited = state.awaited(told.tp, seq)
+            if told.asked_epoch < 0 and awaited is None:
                 continue
             state.tested += 1
-            if told.asked_epoch < had.epoch:
-                sentence = (
-                    f"{state.key} asked {event.node} for offsets of {told.tp} in leader epoch {told.asked_epoch} "
-                    f"although it had taken over leader epoch {had.epoch}"
-                )
+            asked = f"{state.key} asked {event.node} for offsets of {told.tp}"
+            if told.asked_epoch >= 0:
+                asked += f" in leader epoch {told.asked_epoch}"
+            if 0 <= told.asked_epoch < had.epoch:
+                sentence = f"{asked} although it had taken over leader epoch {had.epoch}"
                 return self.violated(state.key, sentence, had.by, event)
+            if awaited is not None and max(told.asked_epoch, had.epoch) < awaited.epoch:
+                sentence = (
+                    f"{asked} although it had heard of leader epoch {awaited.epoch}, and its metadata had only leader "
+                    f"epoch {had.epoch}"
+                )
+                return self.violated(state.key, sentence, awaited.by, event)
         return NOTHING
 
     def _fetched(self, state: Beliefs, event: Stamped, body: PollReturn) -> Emissions:

@@ -170,6 +170,73 @@ def test_a_client_that_asks_as_if_it_did_not_know() -> None:
     )
 
 
+def heard(told: Told, epoch: int, tp: str = TP) -> str:
+    """A client hears of a leader epoch alone."""
+    told.last = told.trace.emit(CLIENT, MetaView(CLIENT, {tp: epoch}, [], source="heard"))
+    return told.last
+
+
+def test_a_client_that_asks_a_leader_that_it_knows_to_be_outdated() -> None:
+    """Shows that who has heard of a newer leader epoch than its metadata has asks nobody, in whatever version, until
+    its metadata has caught up; what was on its way when it heard of it does not count."""
+    for epoch in (4, -1):
+        told = Told()
+        before = told.view(1, 4)
+        since = heard(told, 5)
+        told.asks(1, epoch, since=before)
+        assert told.trace.result("M1").violated == 0
+        told.view(1, 4, taken=False)
+        answer = told.asks(1, epoch)
+        (finding,) = told.trace.result("M1").violations
+        assert finding.events == [since, answer]
+        asked = " in leader epoch 4" if epoch == 4 else ""
+        assert finding.sentence == (
+            f"consumer-1 asked broker-1 for offsets of orders-0{asked} although it had heard of leader epoch 5, and "
+            "its metadata had only leader epoch 4"
+        )
+    caught_up = Told()
+    caught_up.view(1, 4)
+    heard(caught_up, 5)
+    caught_up.view(2, 5)
+    caught_up.asks(2, 5)
+    result = caught_up.trace.result("M1")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+def test_what_a_client_has_heard_of_is_over() -> None:
+    """Shows that a leader epoch which was heard of is forgotten with the client, with an answer that has none, and with
+    the topic: a question about a topic that was created again is about a name."""
+    again = Told()
+    again.view(1, 4)
+    heard(again, 5)
+    again.trace.up(CLIENT, "consumer")
+    again.view(1, 4)
+    again.asks(1, 4)
+    assert again.trace.result("M1").violated == 0
+    old = Told()
+    old.view(1, 4)
+    heard(old, 5)
+    for epoch in (-1, 4):
+        old.view(1, epoch)
+        old.asks(1, epoch)
+    assert old.trace.result("M1").violated == 0
+    anew = Told()
+    anew.view(1, 4)
+    since = heard(anew, 5)
+    new = f"{TP}@b"
+    anew.trace.emit(CLIENT, MetaView("broker-3", {new: 0}, [new], {new: 1}, topic_ids={"orders": "b"}))
+    anew.asks(1, 4, since=since)
+    assert anew.trace.result("M1").violated == 0
+    told = ReplyPartition(new, 0, 4, asked_epoch=0)
+    body = RpcReply("ListOffsets", 7, CLIENT, "c", 1, -1, 0, 0, [told])
+    anew.last = anew.trace.emit(CLIENT, MetaView("broker-3", {}, [new]))
+    anew._answered(1, body)
+    assert anew.trace.result("M1").violated == 0
+    heard(anew, 3, new)
+    anew._answered(1, body)
+    assert anew.trace.result("M1").violated == 1
+
+
 def test_a_leader_that_was_never_taken_over() -> None:
     """Shows that who asks or fetches from a broker must have taken it over as leader of that leader epoch."""
     told = Told()
