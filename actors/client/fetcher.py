@@ -6,7 +6,7 @@ import msgspec
 
 from actors.client.aborted_transactions import AbortedTransactions
 from actors.client.client_base import DATA
-from actors.client.metadata_cache import Leader, MetadataCache
+from actors.client.metadata_cache import STALE_LEADER, Leader, MetadataCache, refusal
 from actors.client.subscription_state import TopicPartitionState
 from actors.log.batch import payload_digest
 from actors.node.backoff import backoff_range
@@ -194,16 +194,13 @@ class Fetcher(msgspec.Struct):
         data: FetchResponse.PartitionData,
     ) -> None:
         error = data.error_code
-        step.record(ErrorSeen(position.tp, Api.Fetch.name, ended.version, error, ended.peer))
+        step.record(refusal(position.tp, Api.Fetch, ended, error, data.current_leader))
         if error == KafkaError.OFFSET_OUT_OF_RANGE:
             position.state = "reset"
             return
         if traits(error).invalid_metadata or error == KafkaError.OFFSET_NOT_AVAILABLE:
             metadata.request_update()
-        if data.current_leader is not None and error in (
-            KafkaError.NOT_LEADER_OR_FOLLOWER,
-            KafkaError.FENCED_LEADER_EPOCH,
-        ):
+        if data.current_leader is not None and error in STALE_LEADER:
             endpoints = list(ended.response.node_endpoints)
             if metadata.update_leadership(step, ended.peer, position.tp, data.current_leader, endpoints):
                 return

@@ -11,7 +11,7 @@ import msgspec
 
 from actors.client.least_loaded_node import LeastLoadedNode
 from actors.node.backoff import backoff_range
-from actors.node.errors import traits
+from actors.node.errors import KafkaError, traits
 from actors.node.messages import Api
 from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import (
@@ -33,6 +33,9 @@ PURPOSE = "metadata"
 BACKOFF_TIMER = "metadata/backoff"
 AGE_TIMER = "metadata/age"
 CHOICE = "metadata/node"
+
+STALE_LEADER = (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
+"""Errors of a partition whose answer may name its present leader (KIP-951)."""
 
 _RELIABLE_EPOCHS_VERSION = 9
 _TOPIC_ID_VERSION = 10
@@ -56,6 +59,16 @@ class Leader(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The broker's name."""
         return node_name(self.node_id)
+
+
+def refusal(tp: str, api: Api, ended: Ended, error: int, hint: LeaderAndEpoch | None, uid: str = "") -> ErrorSeen:
+    """What is recorded of a partition that a broker refuses, with whom it names as the leader, if it names both leader
+    and epoch."""
+    seen = ErrorSeen(tp, api.name, ended.version, error, ended.peer, uid)
+    if hint is None or error not in STALE_LEADER or hint.leader_id < 0 or hint.leader_epoch < 0:
+        return seen
+    endpoints = [node.node_id for node in ended.response.node_endpoints]
+    return msgspec.structs.replace(seen, leader=hint.leader_id, leader_epoch=hint.leader_epoch, endpoints=endpoints)
 
 
 class MetadataCache(msgspec.Struct):
@@ -340,7 +353,7 @@ class MetadataCache(msgspec.Struct):
                     self._remember(tp, epoch)
                 if traits(answer.error_code).invalid_metadata:
                     self.wanted = True
-        self.brokers = sorted(broker.node_id for broker in response.brokers)
+        brokers, self.brokers = self.brokers, sorted(broker.node_id for broker in response.brokers)
         self.partitions = partitions
         self._note_ids(told_ids)
         self.topic_ids = topic_ids if "every-answer-renames" not in step.defects else {}
@@ -349,6 +362,8 @@ class MetadataCache(msgspec.Struct):
             view = MetaView(server, differing, accepted, leaders, renamed, "metadata", epoch, metadata_accepted=True)
         else:
             view = MetaView(server, differing, accepted, leaders, renamed)
+        if brokers != self.brokers:
+            view = msgspec.structs.replace(view, brokers=list(self.brokers))
         step.record(view)
         return news
 
@@ -389,6 +404,7 @@ class MetadataCache(msgspec.Struct):
         cached = self.partitions.get(tp)
         known = hint.leader_id in self.brokers or any(node.node_id == hint.leader_id for node in endpoints)
         fresh = known and hint.leader_epoch > self.last_seen_epochs.get(tp, -1)
+        fresh = fresh and "newer-hints-left" not in step.defects
         if cached is None or not fresh:
             step.record(MetaView(server, {tp: hint.leader_epoch}, [], {tp: hint.leader_id}, source="hint"))
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.client.client_base import DATA
-from actors.client.metadata_cache import Leader, MetadataCache
+from actors.client.metadata_cache import STALE_LEADER, Leader, MetadataCache, refusal
 from actors.client.record_accumulator import ProducerBatch, RecordAccumulator
 from actors.client.transaction_manager import TransactionManager
 from actors.client.transactions.requests import BEFORE_TRANSACTION_V2
@@ -233,8 +233,7 @@ class Sender(msgspec.Struct):
                     error = answer.error_code if answer is not None else KafkaError.UNKNOWN_SERVER_ERROR
                 self._complete(step, metadata, batch, error, answer, ended)
                 if answer is not None and answer.current_leader is not None:
-                    stale = error in (KafkaError.NOT_LEADER_OR_FOLLOWER, KafkaError.FENCED_LEADER_EPOCH)
-                    if stale and "produce-keeps-leader" not in step.defects:
+                    if error in STALE_LEADER and "produce-keeps-leader" not in step.defects:
                         endpoints = list(ended.response.node_endpoints)
                         metadata.update_leadership(step, ended.peer, batch.tp, answer.current_leader, endpoints)
             self.accumulator.forget_if_over(batch)
@@ -254,13 +253,13 @@ class Sender(msgspec.Struct):
             offset = answer.base_offset if answer is not None else -1
             self._succeed(step, batch, offset, ended.peer, ended.version, ended.call)
         elif error == KafkaError.MESSAGE_TOO_LARGE and len(batch.records) > 1 and not batch.done:
-            _record_refusal(step, batch, ended, error)
+            _record_refusal(step, batch, ended, error, answer)
             parts = self.accumulator.split(batch)
             if self.idempotent:
                 self.transactions.on_split(batch, parts)
         elif self._can_retry(step, batch, error, answer.log_start_offset if answer is not None else -1):
             if ended.reason is None:
-                _record_refusal(step, batch, ended, error)
+                _record_refusal(step, batch, ended, error, answer)
             self.accumulator.put_back(step, batch, self.idempotent)
         elif error == KafkaError.DUPLICATE_SEQUENCE_NUMBER:
             # written before, but the broker no longer remembers where: a success without an offset
@@ -378,10 +377,16 @@ class Sender(msgspec.Struct):
             )
 
 
-def _record_refusal(step: Step, batch: ProducerBatch, ended: Ended, error: int) -> None:
+def _record_refusal(
+    step: Step,
+    batch: ProducerBatch,
+    ended: Ended,
+    error: int,
+    answer: ProduceResponse.PartitionProduceResponse | None,
+) -> None:
     """A leader refused a batch, which is not given up."""
-    uid = batch.records[0].uid
-    step.record(ErrorSeen(batch.tp, Api.Produce.name, ended.version, error, ended.peer, uid))
+    hint = answer.current_leader if answer is not None else None
+    step.record(refusal(batch.tp, Api.Produce, ended, error, hint, batch.records[0].uid))
 
 
 def send_operation(uid: str, key: str) -> str:

@@ -344,6 +344,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         settings=("features.kip-232=kafka", "config.metadata.propagation=push"),
     ),
     Defect(
+        "newer-hints-left",
+        "actors.client",
+        "M2",
+        "A client does not take the newer leader that a broker names when it refuses.",
+        "KIP-951",
+        nemesis="clients",
+    ),
+    Defect(
         "metadata-never-too-old",
         "actors.client",
         "M2",

@@ -310,7 +310,8 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
     a newer leader epoch alone, in an answer of another API: there is nothing to take over).
 
     ``metadata_epoch``, ``metadata_accepted`` (KIP-232, seed): of a Metadata answer, and whether it was taken over for
-    it; both are left out where the client does not judge answers by it."""
+    it; both are left out where the client does not judge answers by it. ``brokers``: ids in a Metadata answer that was
+    taken over, where they are others than the client had."""
 
     server: str
     epochs: dict[str, int]
@@ -320,6 +321,7 @@ class MetaView(TraceEvent, frozen=True, tag="meta.view"):
     source: Literal["metadata", "hint", "heard"] = "metadata"
     metadata_epoch: int | UnsetType = UNSET
     metadata_accepted: bool | UnsetType = UNSET
+    brokers: list[int] | UnsetType = UNSET
 
 
 class MetaWait(TraceEvent, frozen=True, tag="meta.wait"):
@@ -346,7 +348,8 @@ class ConsPos(TraceEvent, frozen=True, tag="cons.pos"):
 
 class ErrorSeen(TraceEvent, frozen=True, omit_defaults=True, tag="client.error"):
     """A client met a retriable error of an API and goes on; ``tp`` empty for errors of a whole request. ``uid``: the
-    first record of a batch that was refused, and is sent again."""
+    first record of a batch that was refused, and is sent again. ``leader``, ``leader_epoch``: whom the answer names as
+    the present leader (KIP-951), -1 nobody; ``endpoints``: ids of the brokers whose addresses it has."""
 
     tp: str
     api: str
@@ -354,6 +357,9 @@ class ErrorSeen(TraceEvent, frozen=True, omit_defaults=True, tag="client.error")
     error: int
     broker: str
     uid: str = ""
+    leader: int = -1
+    leader_epoch: int = -1
+    endpoints: list[int] = []
 
 
 ClientEvent = (

@@ -61,15 +61,76 @@ class Unheard(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Hinted(msgspec.Struct, frozen=True):
+    """Who refused a client named a newer leader than it knew, in the answer ``req`` (KIP-951)."""
+
+    tp: str
+    leader: int
+    epoch: int
+    seen: int
+    endpoints: list[int]
+    req: str
+    by: Witness
+
+
+class HintedLeaders(msgspec.Struct):
+    """What a client has to make of hints, by the names of partitions, as it goes by them here. seen: the newest
+    leader epoch that it heard of, -1 none; viewed: what its last answer has; brokers: of its last answer, and of
+    the hints that it took since. due: hints that it must take."""
+
+    seen: dict[str, int] = {}
+    viewed: set[str] = set()
+    brokers: set[int] = set()
+    due: dict[str, Hinted] = {}
+
+    def view(self, body: MetaView) -> None:
+        """Leaders were told of, or a leader epoch heard."""
+        for tp, epoch in body.epochs.items():
+            if body.source == "heard" or tp in body.accepted:
+                self.seen[partition_name(tp)] = epoch
+        if body.source == "metadata":
+            accepted = {partition_name(tp) for tp in body.accepted}
+            self.viewed = accepted | {name for name in map(partition_name, body.epochs) if name in self.viewed}
+            self.brokers = self.brokers if body.brokers is UNSET else set(body.brokers)
+
+    def is_to_take(self, event: Stamped, body: ErrorSeen) -> bool:
+        """Note what a refusal hints at, if the client must take it: it is newer, of a partition that the last answer
+        has, and the client knows the broker. Without a leader epoch of its own it may be one that looks at no hint."""
+        name = partition_name(body.tp)
+        seen = self.seen.get(name, -1)
+        known = body.leader in self.brokers or body.leader in body.endpoints
+        if body.leader < 0 or not 0 <= seen < body.leader_epoch or name not in self.viewed or not known:
+            return False
+        hint = Hinted(body.tp, body.leader, body.leader_epoch, seen, body.endpoints, event.req, witness(event))
+        self.due[name] = hint
+        return True
+
+    def left(self, event: Stamped) -> Hinted | None:
+        """A hint that the client did not take, as its next event shows: it takes one in the step of the answer."""
+        over = next((name for name, hint in self.due.items() if hint.req != event.req), None)
+        if over is not None:
+            return self.due.pop(over)
+        body: Any = event.body
+        if type(body) is MetaView and body.source == "hint":
+            for tp, epoch in body.epochs.items():
+                hint = self.due.pop(partition_name(tp), None)
+                if hint is None:
+                    continue
+                if tp not in body.accepted or (body.leaders.get(tp), epoch) != (hint.leader, hint.epoch):
+                    return hint
+                self.brokers.update(hint.endpoints)
+        return None
+
+
 class Refreshing(Ageing):
-    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be. leaders:
-    partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it took
-    over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others. backoff_ms:
-    the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by: that event;
-    failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1 none; equivalent:
-    how many in a row brought no news. anew: names of partitions that are taken for those of another topic than before.
-    unheard: what it must hear of next. metadata_epoch: of the last answer that it took over by it. silent: who was
-    asked, and is not in the core."""
+    """incarnation: the client's last one. keys: name of a partition -> the partition that it takes it to be.
+    leaders: partition -> leader epoch -> who leads in it, as the client took it over. adopted: partition -> what it
+    took over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others.
+    backoff_ms: the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by:
+    that event; failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1
+    none; equivalent: how many in a row brought no news. anew: names of partitions that are taken for those of
+    another topic than before. unheard: what it must hear of next. hints: at leaders, by who refused it.
+    metadata_epoch: of the last answer that it took over by it. silent: who was asked, and is not in the core."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
@@ -83,6 +144,7 @@ class Refreshing(Ageing):
     equivalent: int = 0
     anew: set[str] = set()
     unheard: Unheard | None = None
+    hints: HintedLeaders = msgspec.field(default_factory=HintedLeaders)
     by: Witness | None = None
     stopping: bool = False
     metadata_epoch: int = -1
@@ -93,6 +155,7 @@ class Refreshing(Ageing):
         self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
         self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
         self.taken_us, self.equivalent, self.anew, self.unheard, self.age = -1, 0, set(), None, None
+        self.hints = HintedLeaders()
 
     def repeats_before(self, at_us: int) -> int:
         """How many answers in a row have brought no news: none any more once the metadata is too old."""
@@ -121,16 +184,17 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
     sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
     takes up a committed position with leader epoch 6 must ask, too; and so must anybody when metadata.max.age.ms is
     over. (In KIP-232 a client asks again at once whenever an answer is older than its own metadata; Kafka's client
-    keeps its metadata, and asks again when a broker refuses it or reports a newer leader epoch.)
+    keeps its metadata, and asks again when a broker refuses it or reports a newer leader epoch.) If broker-2 names
+    broker-3 as the leader in leader epoch 6 when it refuses, the client takes that over at once.
     """
 
     id = "M2"
     title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
     source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
-        "a client asks a broker for offsets, sends it records or gets some; refuses an answer or accepts a hint; takes "
-        "up a position with a newer leader epoch than it knows; refreshes its metadata again; or, in a window, "
-        "refreshes it after an error that shows that it is outdated, or by its age"
+        "a client asks a broker for offsets, sends it records or gets some; refuses an answer; accepts a hint, or "
+        "is to accept one; takes up a position with a newer leader epoch than it knows; refreshes its metadata again; "
+        "or, in a window, refreshes it after an error that shows that it is outdated, or by its age"
     )
     route = CLIENT
     types = (NodeUp, NodeDown, MetaView, ErrorSeen, PollReturn, ConsPos, Rpc, RpcReply)
@@ -140,6 +204,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
     }
     unseen = (
         "The destination and leader epoch of a produce that is answered in a later step.",
+        "A hint in the answer for which a batch fails for good, or to a Fetch from a position that was moved since.",
         "On a wrong clock any pause is accepted.",
     )
 
@@ -166,9 +231,10 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         return NOTHING
 
     def step(self, state: Refreshing, event: Stamped) -> Emissions:
-        if state.unheard is None or event.node != state.key:
+        if event.node != state.key or not (state.unheard or state.hints.due):
             return self._take(state, event)
-        return [*self._heard(state, event, state.unheard), *self._take(state, event)]
+        heard = self._heard(state, event, state.unheard) if state.unheard else NOTHING
+        return [*heard, *self._hinted(state, event), *self._take(state, event)]
 
     def _take(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -185,6 +251,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             note_keys(state.keys, body)
             return self._viewed(state, event, body)
         elif kind is ErrorSeen:
+            state.tested += state.hints.is_to_take(event, body)
             if body.tp and traits(body.error).invalid_metadata:
                 return self._wanted(state, event)
         elif kind is RpcReply:
@@ -239,6 +306,8 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         return self.violated(state.key, sentence, event)
 
     def _viewed(self, state: Refreshing, event: Stamped, body: MetaView) -> Emissions:
+        if body.metadata_accepted is not False:
+            state.hints.view(body)
         if body.source == "heard":
             state.seen.update(body.epochs)
             return self._wanted(state, event)
@@ -316,6 +385,20 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             f"it knew only leader epoch {unheard.seen}"
         )
         return self.violated(state.key, sentence, unheard.by, event)
+
+    # ---- hints ---------------------------------------------------------------------------------------------
+
+    def _hinted(self, state: Refreshing, event: Stamped) -> Emissions:
+        if type(event.body) is NodeUp or type(event.body) is NodeDown:
+            return NOTHING  # it did not get so far
+        hint = state.hints.left(event)
+        if hint is None:
+            return NOTHING
+        sentence = (
+            f"{state.key} did not take the hint that {node_name(hint.leader)} leads {hint.tp} in leader epoch "
+            f"{hint.epoch}, although it knew only leader epoch {hint.seen}"
+        )
+        return self.violated(state.key, sentence, hint.by, event)
 
     # ---- refreshing ---------------------------------------------------------------------------------------
 

@@ -318,6 +318,125 @@ def test_a_hint_that_is_no_news() -> None:
     )
 
 
+def refused(told: Told, leader: int, epoch: int, endpoints: tuple[int, ...] = (), number: int = 7) -> str:
+    """Who does not lead names the leader."""
+    told.trace.req = f"c#{number}"
+    body = ErrorSeen(TP, "Produce", 12, 6, "broker-1", "u", leader, epoch, list(endpoints))
+    told.last = told.trace.emit(CLIENT, body)
+    return told.last
+
+
+def knows(epoch: int = 5, **more: Any) -> Told:
+    """A client that has the leader of a leader epoch, and knows two brokers."""
+    told = Told()
+    told.view(1, epoch, brokers=[1, 2], **more)
+    return told
+
+
+def hinted(told: Told) -> tuple[int, list[str]]:
+    """What M2 says once the step of the answer is over."""
+    told.trace.req = ""
+    told.trace.emit(CLIENT, ErrorSeen("", "FindCoordinator", 4, 15, "broker-1"))
+    result = told.trace.result("M2")
+    return result.violated, [found.sentence for found in result.violations]
+
+
+@pytest.mark.parametrize("how", ["left", "unread", "another epoch", "another leader", "later"])
+def test_a_hint_that_is_left(how: str) -> None:
+    """Shows that a client which is refused, and told of a newer leader that it can reach, takes it in that step."""
+    told = knows()
+    refused(told, 2, 6)
+    if how == "left":
+        told.view(2, 6, taken=False, source="hint")
+    elif how == "another epoch":
+        told.view(2, 7, source="hint")
+    elif how == "another leader":
+        told.view(1, 6, source="hint")
+    elif how == "later":
+        told.trace.req = "c#8"
+        told.view(2, 6, source="hint")
+    violated, (sentence,) = hinted(told)
+    assert violated == 1
+    assert sentence == (
+        "consumer-1 did not take the hint that broker-2 leads orders-0 in leader epoch 6, although it knew only "
+        "leader epoch 5"
+    )
+
+
+def test_a_hint_that_is_taken() -> None:
+    """Shows that it is tested, that other events of the step do not matter, and that the broker is known since."""
+    told = knows()
+    refused(told, 3, 6, endpoints=(3,))
+    told.is_refused()
+    told.view(3, 6, source="hint")
+    before = told.trace.result("M2").tested
+    refused(told, 3, 7, number=8)
+    assert hinted(told)[0] == 1
+    assert told.trace.result("M2").tested == before + 1
+
+
+def left(told: Told, leader: int = 2, epoch: int = 6, endpoints: tuple[int, ...] = ()) -> int:
+    """Whether a hint that is not taken violates M2."""
+    refused(told, leader, epoch, endpoints)
+    told.view(leader, epoch, taken=False, source="hint")
+    return hinted(told)[0]
+
+
+def test_the_leader_of_a_hint_is_known() -> None:
+    """Shows that a hint at a broker that is neither in the last answer nor in that with the hint is left rightly, until
+    an answer has that broker."""
+    assert left(knows(), leader=2) == left(knows(), leader=3, endpoints=(3,)) == 1
+    assert left(knows(), leader=3) == left(knows(), leader=3, endpoints=(2,)) == 0
+    for brokers, violated in (([1, 2, 3], 1), ([1], 0)):
+        told = knows()
+        told.view(1, 5, brokers=brokers)
+        assert left(told, leader=3 if violated else 2) == violated
+    told = knows()
+    told.view(1, 5)
+    assert left(told) == 1
+
+
+def test_a_hint_is_news() -> None:
+    """Shows that a hint at a leader epoch that is not above the newest one is left rightly: one that was taken over,
+    heard of alone, or of another topic of that name; and one of who knows no leader epoch."""
+    assert left(knows(), epoch=5) == left(knows(6)) == left(knows(-1)) == 0
+    for epoch, violated in ((6, 0), (5, 1)):
+        told = knows(4)
+        told.trace.emit(CLIENT, MetaView("broker-2", {TP: epoch}, [], source="heard"))
+        assert left(told) == violated
+    told = knows(5)
+    told.trace.emit(CLIENT, MetaView("broker-2", {f"{TP}@b": 7}, [f"{TP}@b"], topic_ids={"orders": "b"}))
+    assert left(told) == 0
+    forgot = knows(5)
+    forgot.view(1, -1)
+    assert left(forgot) == 0
+
+
+def test_a_hint_of_a_partition_without_metadata() -> None:
+    """Shows that a hint of a partition that the last answer does not have is left rightly; an answer that was refused
+    has it if the one before had."""
+    told = knows()
+    told.trace.emit(CLIENT, MetaView("broker-2", {}, []))
+    assert left(told) == 0
+    told = knows()
+    told.view(1, 4, taken=False)
+    assert left(told) == 1
+    told = knows()
+    told.trace.emit(CLIENT, MetaView("broker-2", {}, []))
+    told.view(1, 4, taken=False)
+    assert left(told) == 0
+
+
+def test_a_client_that_dies_with_a_hint() -> None:
+    """Shows that a client which ends in the step of the answer need not take a hint, and begins without metadata."""
+    told = knows()
+    refused(told, 2, 6)
+    told.trace.req = ""
+    told.trace.emit(CLIENT, NodeDown("crash"))
+    told.trace.up(CLIENT, "consumer")
+    assert left(told) == 0
+
+
 def test_an_answer_that_is_as_new() -> None:
     """Shows that a client which does not take over an equal leader epoch violates M2, and that a hint is no answer."""
     told = Told()
