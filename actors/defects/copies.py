@@ -136,6 +136,13 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "expired-copies-rounded-up",
+        WHERE,
+        "R13",
+        "A leader that has too much in remote storage also deletes the copy that the limit lies in.",
+        nemesis="tiers",
+    ),
+    Defect(
         "copy-is-as-old-as-first-record",
         WHERE,
         "R13",

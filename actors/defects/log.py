@@ -140,6 +140,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "excess-rounded-up",
+        "actors.log",
+        "L17",
+        "Retention by size also deletes the segment that the limit lies in.",
+        nemesis="retention",
+    ),
+    Defect(
         "segments-never-full",
         "actors.log",
         "P29",

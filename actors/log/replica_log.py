@@ -274,6 +274,7 @@ class ReplicaLog(LogContent):
                 batch.is_transactional,
                 "" if marker is None else _DECISIONS[marker.type],
                 -1 if marker is None else marker.coordinator_epoch,
+                batch.size_bytes,
             )
         )
         files.append(step, self.active.file, [encode(batch)])

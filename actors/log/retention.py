@@ -40,8 +40,8 @@ def _too_much(step: Step, log: ReplicaLog) -> Iterator[bool]:
     limit, size = log.config.own_retention_bytes, sum(segment.size_bytes for segment in log.segments)
     excess = size - limit if limit >= 0 or "no-limit-is-none-kept" in step.defects else -1
     for segment in log.segments:
-        excess -= segment.size_bytes
-        yield excess >= 0
+        before, excess = excess, excess - segment.size_bytes
+        yield before > 0 if "excess-rounded-up" in step.defects else excess >= 0
 
 
 def _too_old(step: Step, log: ReplicaLog) -> Iterator[bool]:

@@ -11,7 +11,8 @@ class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     """A batch was appended to a replica. ``batch_epoch``: leader epoch of the batch; ``leader_epoch``: epoch in
     which this replica appends it. ``ph``: prefix hash at ``last`` + 1. ``uids``: of the records, in order;
     ``timestamps``: likewise, by the leader alone, and not of the metadata log. ``transactional``: of a transaction, as
-    its markers are: ``marker``: how that ended, "" it is none; ``coordinator_epoch``: of whoever decided so."""
+    its markers are: ``marker``: how that ended, "" it is none; ``coordinator_epoch``: of whoever decided so. ``size``:
+    in bytes, as limits of segments count it, 0 not told."""
 
     tp: str
     role: Literal["leader", "follower"]
@@ -29,6 +30,7 @@ class LogAppend(TraceEvent, frozen=True, tag="log.append"):
     transactional: bool = False
     marker: Literal["", "commit", "abort"] = ""
     coordinator_epoch: int = -1
+    size: int = 0
 
 
 class LogFlush(TraceEvent, frozen=True, tag="log.flush"):

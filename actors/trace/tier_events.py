@@ -36,8 +36,9 @@ DELETED = "DELETE_SEGMENT_FINISHED"
 class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
     """Something becomes of a copied segment, by a broker. ``state``: that it has before (known: from now on).
     ``start``, ``end``: its first and its last offset; ``epochs``: leader epoch -> where it begins in the segment.
-    max_timestamp: of its records. leader_epoch, high_watermark, last_stable_offset, log_start: of the broker's replica
-    then; ``within``: whether the copy belongs to its log (neither with known and refused)."""
+    max_timestamp: of its records; size: in bytes, 0 not told. leader_epoch, high_watermark, last_stable_offset,
+    log_start: of the broker's replica then; ``within``: whether the copy belongs to its log (neither with known and
+    refused)."""
 
     tp: str
     segment: str
@@ -52,6 +53,7 @@ class TierSegment(TraceEvent, frozen=True, omit_defaults=True, tag="tier.seg"):
     last_stable_offset: int = -1
     log_start: int = -1
     within: bool = False
+    size: int = 0
 
 
 TierEvent = StoreObject | TierSegment

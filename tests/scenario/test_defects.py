@@ -214,6 +214,9 @@ PROOFS: dict[str, Proof] = {
         "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"
     ),
     "no-limit-is-none-kept": Proof("retention", r"deleted segments of orders-\d up to \d+ by retention.bytes = -1, by"),
+    "excess-rounded-up": Proof(
+        "retention", r"up to [\d,]+ by retention.bytes = 3,000, although what is left has 2,\d+ bytes at most"
+    ),
     "full-segments-unsynced": Proof(
         "retention", r"lost the records of \w+-\d from \d+ on with its machine's power, although a new segment"
     ),
@@ -316,6 +319,9 @@ PROOFS: dict[str, Proof] = {
     "expired-copies-kept": Proof("tiers", r"did not move the log start of bills-0 to \d+, past a copy, within"),
     "copies-go-by-local-limit": Proof(
         "forgets", r"past a copy, by retention.ms = 604,800,000, although the newest record in it was [\d,]+ ms old"
+    ),
+    "expired-copies-rounded-up": Proof(
+        "tiers", r"past a copy, by retention.bytes = 12,000, although what is left has 11,\d+ bytes at most"
     ),
     "copy-is-as-old-as-first-record": Proof(
         "tiers", r"of \w+-0 with [\d,]+ as their greatest timestamp, but a record in them has [\d,]+"

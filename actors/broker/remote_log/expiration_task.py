@@ -58,7 +58,8 @@ class ExpirationTask(msgspec.Struct):
         self.running = True
         log = partition.log
         by_local_limit = "copies-go-by-local-limit" in turn.step.defects
-        found = find_expired(cache, log, turn.step.wall_ms, copying, by_local_limit=by_local_limit)
+        rounds_up = "expired-copies-rounded-up" in turn.step.defects
+        found = find_expired(cache, log, turn.step.wall_ms, copying, by_local_limit=by_local_limit, rounds_up=rounds_up)
         if found.start >= 0 and "expired-copies-kept" in turn.step.defects:
             found = Expired()
         if found.start > log.high_watermark:
@@ -73,10 +74,17 @@ class ExpirationTask(msgspec.Struct):
 
 
 def find_expired(
-    cache: SegmentMetadataCache, log: ReplicaLog, now_ms: int, copying: str, *, by_local_limit: bool = False
+    cache: SegmentMetadataCache,
+    log: ReplicaLog,
+    now_ms: int,
+    copying: str,
+    *,
+    by_local_limit: bool = False,
+    rounds_up: bool = False,
 ) -> Expired:
     """What is to be deleted: along the log's leader epochs from the oldest segment on, up to the first that stays.
-    ``by_local_limit``: by the age up to which replicas keep their own segments (a defect)."""
+    ``by_local_limit``: by the age up to which replicas keep their own segments; ``rounds_up``: also the one that the
+    limit lies in (defects)."""
     found = Expired()
     lineage = with_records(log.epochs.entries)
     if not cache.segments or not lineage:
@@ -98,7 +106,7 @@ def find_expired(
             if limit_ms >= 0 and segment.max_timestamp_ms < now_ms - limit_ms:
                 goes, why = True, "retention-ms"
                 excess = max(0, excess - segment.size_bytes)
-            elif 0 < excess >= segment.size_bytes:
+            elif 0 < excess >= (1 if rounds_up else segment.size_bytes):
                 goes, why = True, "retention-bytes"
                 excess -= segment.size_bytes
         if not goes:

@@ -391,6 +391,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
                     known.end_offset,
                     {str(entry.epoch): entry.start_offset for entry in known.epochs},
                     known.max_timestamp_ms,
+                    size=known.size_bytes,
                 )
             )
 

@@ -27,5 +27,6 @@ def record_segment(turn: Turn, partition: Partition, metadata: SegmentMetadata, 
             log.last_stable_offset,
             log.start_offset,
             is_within(metadata, log.end_offset, with_records(log.epochs.entries)),
+            metadata.size_bytes,
         )
     )

@@ -10,7 +10,9 @@ from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 
 BATCH_BYTES, RECORD_BYTES = 61, 10
-"""What a batch and a record of it have at least: the trace does not tell the sizes of keys and values."""
+"""What a batch and a record of it have at least, where the trace does not tell the size of the batch."""
+UNKNOWN_BYTES = 1 << 62
+"""The most that something may have of which nobody knows the size."""
 UNKNOWN_MS = 1 << 62
 """The age of what nobody knows the timestamps of."""
 REMEMBERED = 4096
@@ -29,7 +31,7 @@ SWITCHES = frozenset({"remote.storage.enable", "remote.log.copy.disable", "remot
 
 def least_bytes(body: LogAppend) -> int:
     """The size that a batch has at least."""
-    return BATCH_BYTES + RECORD_BYTES * len(body.uids)
+    return body.size or BATCH_BYTES + RECORD_BYTES * len(body.uids)
 
 
 class Timestamps(msgspec.Struct):
@@ -56,32 +58,42 @@ class Timestamps(msgspec.Struct):
 
 
 class Segment(msgspec.Struct):
-    """A segment of a replica: from ``base`` on, its size at least, and the newest timestamp in it, -1 none. told_ms:
-    the newest one of which it is certain that a leader told it and that it is in it, -1 none."""
+    """A segment of a replica: from ``base`` on, its size at least and at most, and the newest timestamp in it, -1 none.
+    told_ms: the newest one of which it is certain that a leader told it and that it is in it, -1 none."""
 
     base: int
     least_bytes: int = 0
     newest_ms: int = -1
     told_ms: int = -1
+    most_bytes: int = 0
+
+    def may_have(self, size: int) -> None:
+        """It may have so much more, 0 nobody knows how much."""
+        self.most_bytes = min(self.most_bytes + (size or UNKNOWN_BYTES), UNKNOWN_BYTES)
 
 
 class OwnLog(msgspec.Struct):
     """A replica of a process that is up, or comes back. ``segments``: oldest first; of a tiered log with those that the
-    process has dropped locally. start, local: where the log begins, and what it has itself. role: it has taken up one
-    since it is up, so that it knows the topic's configuration."""
+    process has dropped locally. start, local: where the log begins, and what it has itself; end: where it ends. role:
+    it has taken up one since it is up, so that it knows the topic's configuration."""
 
     segments: list[Segment] = []
     start: int = 0
     local: int = 0
+    end: int = 0
     high_watermark: int = 0
     role: bool = False
 
     def append(self, body: LogAppend, newest_ms: int, told_ms: int = -1) -> None:
         """A batch came to the end."""
         if not self.segments:
-            self.segments.append(Segment(body.base))
+            self.segments.append(Segment(body.base, most_bytes=UNKNOWN_BYTES if body.base else 0))
         active = self.segments[-1]
+        if body.base != self.end:
+            active.may_have(0)
+        self.end = body.last + 1
         active.least_bytes += least_bytes(body)
+        active.may_have(body.size)
         active.newest_ms = max(active.newest_ms, newest_ms)
         active.told_ms = max(active.told_ms, told_ms)
 
@@ -91,13 +103,23 @@ class OwnLog(msgspec.Struct):
             del self.segments[-1]
         self.segments.append(Segment(base))
 
+    def take_up(self, end: int, high_watermark: int) -> None:
+        """It takes up a role, with a log that ends there. The last batch that a process told of may not have come to
+        its disk, and one that did may not have come into the trace."""
+        if end < self.end:
+            self.cut(end)
+        elif end > self.end and self.segments:
+            self.segments[-1].may_have(0)
+        self.role, self.end, self.high_watermark = True, end, high_watermark
+
     def cut(self, to: int) -> None:
-        """The log ends there. How much of the active segment is left is not known."""
+        """The log ends there. How much of the active segment is left is not known: no more than before."""
         while self.segments and self.segments[-1].base > to:
             self.segments.pop()
         if self.segments:
             self.segments[-1].least_bytes = 0
         self.doubt()
+        self.end = min(self.end, to)
         self.high_watermark = min(self.high_watermark, to)
 
     def doubt(self) -> None:
@@ -108,13 +130,15 @@ class OwnLog(msgspec.Struct):
     def lose_empty(self) -> None:
         """The active segment may be gone if nothing is in it: then the one before goes on."""
         if len(self.segments) > 1 and not self.segments[-1].least_bytes:
-            del self.segments[-1]
+            lost = self.segments.pop()
+            if lost.most_bytes:
+                self.segments[-1].may_have(lost.most_bytes)
 
     def begin(self, body: LogStart | LogLocalStart) -> None:
         """The log, or its local part, begins there."""
         self.start = body.new if isinstance(body, LogStart) else body.log_start
         if body.reason in ANEW or (isinstance(body, LogLocalStart) and body.reason == "remote"):
-            self.segments, self.local = [Segment(body.new)], body.new
+            self.segments, self.local, self.end = [Segment(body.new)], body.new, body.new
         else:
             self.local = max(self.local, body.new)
             self._drop()
@@ -140,6 +164,14 @@ class OwnLog(msgspec.Struct):
     def behind(self, end: int) -> int:
         """The size at least of all segments that begin there or later."""
         return sum(each.least_bytes for each in self.segments if each.base >= end)
+
+    def most_behind(self, offset: int) -> int:
+        """The size at most of all segments that end behind it."""
+        if not self.segments or offset < self.segments[0].base:
+            return UNKNOWN_BYTES
+        last = self.segments[-1]
+        full = zip(self.segments, self.segments[1:], strict=False)
+        return last.most_bytes + sum(each.most_bytes for each, following in full if following.base > offset)
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -69,7 +69,7 @@ class RetainedLogs(WindowState):
         elif kind is LogTrunc:
             log.cut(body.to)
         elif kind is PartAssume:
-            log.role, log.high_watermark = True, body.high_watermark
+            log.take_up(body.log_end, body.high_watermark)
         elif kind is not TierSegment:
             log.begin(body)
 

@@ -122,7 +122,6 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
     route = PARTITION
     types = (LogAppend, LogRoll, LogTrunc, LogStart, LogLocalStart, PartAssume)
     unseen = (
-        "keys and values of records, which count for the size, and are not in the trace",
         "segments that were truncated or read from the disk: what is left in them is not known",
         "partitions whose limits an operator changes, and topics that were created again",
         "a segment that is rolled too early",

@@ -23,13 +23,18 @@ KEPT = 4096
 
 class Copy(msgspec.Struct, frozen=True):
     """A finished copy whose deletion has not begun: its offsets, the start of each leader epoch in it, the greatest
-    timestamp of its records, and the event with its metadata."""
+    timestamp of its records, the event with its metadata, and its size, 0 not told."""
 
     start: int
     end: int
     epochs: dict[str, int]
     max_timestamp: int
     by: Witness
+    size: int = 0
+
+    def overlaps(self, other: Copy) -> bool:
+        """Whether another copy has a record of it."""
+        return self.start <= other.end and other.start <= self.end
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of the record at an offset, -1 none."""
@@ -53,7 +58,7 @@ def put(kept: dict[str, V], segment: str, value: V) -> None:
 
 def copy_of(event: Stamped, body: TierSegment) -> Copy:
     """The copy that an event describes."""
-    return Copy(body.start, body.end, body.epochs, body.max_timestamp, witness(event))
+    return Copy(body.start, body.end, body.epochs, body.max_timestamp, witness(event), body.size)
 
 
 METADATA_NEWS = (PartChange, LogStart)

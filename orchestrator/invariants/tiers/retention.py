@@ -20,24 +20,33 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
-from actors.trace.tier_events import DELETED, DELETION_STARTED, STARTED
+from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED, STARTED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.mirrors.own_segments import OwnLog
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_BYTES, OwnLog
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 from orchestrator.invariants.mirrors.stops import NEVER_US
-from orchestrator.invariants.tiers.known_copies import Copy, KnownCopies, copy_of, of_process, put
+from orchestrator.invariants.tiers.known_copies import (
+    KEPT,
+    Copy,
+    KnownCopies,
+    OwnStarts,
+    copy_of,
+    of_process,
+    put,
+)
 
 LOG_BYTES, LOG_AGE, COPY, LEFT = f"log/{BYTES}", f"log/{AGE}", "copy/", "left/"
 
 
 class AllCopies(KnownCopies):
     """With those that no process has finished yet, and those whose deletion some process has begun and none finished,
-    as far as this one knows."""
+    as far as this one knows. furthest: where the finished ones end (exclusive), with those that are gone."""
 
     unfinished: dict[str, Copy] = {}
     begun: dict[str, Copy] = {}
+    furthest: int = 0
 
     def consume(self, event: Stamped, body: TierSegment) -> None:
         super().consume(event, body)
@@ -47,6 +56,27 @@ class AllCopies(KnownCopies):
             put(self.unfinished, body.segment, copy_of(event, body))
         elif body.state == DELETION_STARTED:
             put(self.begun, body.segment, copy_of(event, body))
+        elif body.state == FINISHED:
+            self.furthest = max(body.end + 1, self.furthest)
+
+    def most_left(self, was: int, new: int) -> int:
+        """The size at most of the finished copies when the log start has moved: of all but those that it passed. One
+        that shares records with another may have stayed; and one that lay before counts until it is deleted."""
+        alive = [*self.copies.values(), *self.unfinished.values()]
+
+        def may_stay(copy: Copy) -> bool:
+            passed = was <= copy.end < new
+            return not passed or any(other is not copy and copy.overlaps(other) for other in alive)
+
+        if len(self.copies) >= KEPT:
+            return UNKNOWN_BYTES
+        return sum(copy.size or UNKNOWN_BYTES for copy in self.copies.values() if may_stay(copy))
+
+    def least_behind(self, first: Copy) -> int:
+        """The size at least of the finished copies behind one, without what a leader may have to delete before: it
+        takes the size of copies that nobody has finished from what is too much."""
+        behind = sum(copy.size for copy in self.copies.values() if copy.start > first.end)
+        return behind - sum(copy.size for copy in self.unfinished.values() if copy.start <= first.end)
 
     def left(self, log: OwnLog, copying: int) -> set[str]:
         """The copies that somebody has left half made or half deleted, and that a leader finds at each look. It goes
@@ -72,7 +102,8 @@ class Kept(RetainedLogs):
     known to. looks: it has looked where the log begins, so that it knows all copies. losses: of this partition, and of
     the metadata topic; deleting: the copies that it deletes now, one that has expired and one that failed at most, and
     busy_us: up to when what it must delete besides has been given the time for that. copying: the first offset of the
-    segment that it copies now."""
+    segment that it copies now. copied_to: up to where (exclusive) the leader has copied its log, as far as it certainly
+    knows. starts: of the logs."""
 
     known: dict[str, AllCopies] = {}
     leader: str = ""
@@ -82,6 +113,18 @@ class Kept(RetainedLogs):
     deleting: list[str] = []
     busy_us: int = 0
     copying: int = NEVER_US
+    copied_to: int = 0
+    starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
+
+    def most_left(self, event: Stamped, was: int, new: int) -> int:
+        """What the leader's log and its copies have at most, together, when its log start has moved from ``was`` to
+        ``new``: of its own segments only those count that it has not copied. Some of those may lie below the log start
+        as long as that is not copied."""
+        if event.node != self.leader or new > self.copied_to:
+            return UNKNOWN_BYTES
+        return of_process(self.known, AllCopies, event).most_left(was, new) + self.log(event.node).most_behind(
+            self.copied_to
+        )
 
     def is_over(self, now_us: int, *, failed: bool) -> None:
         """The leader has come to the end of a deletion: no other one has begun meanwhile. One that failed ends the run
@@ -107,7 +150,8 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     the other, and looks again after the last one, or after one that it could not delete.
 
     It moves its log start past no other copy, either: retention.ms is 3000, and the newest record of the last copy that
-    it passes is 700 ms old. A leader also tells of each copy how old it is, by its newest record, not by its first.
+    it passes is 700 ms old; or retention.bytes is 20000, and what is left has 19,000 bytes. A leader also tells of each
+    copy how old it is, by its newest record, not by its first.
     """
 
     id = "R13"
@@ -122,10 +166,9 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     )
     cases = {LogHw: ("leader",)}
     unseen = (
-        "keys and values of records, which count for the size, and are not in the trace",
         "whether a deletion that has begun succeeds: R12 judges what is reported",
         "retention by age in runs in which a clock was set",
-        "by size, whether too many copies go, but where the limit lets all of them stay",
+        "by size, whether too many copies go, past several with the same records, or past what is not copied",
         "partitions whose limits an operator changes, and topics that were created again or removed",
         "partitions that may have lost committed records, or their metadata: a copy may be of another log",
         "copies that were never finished, and that lie in the log, or behind a copy that does: R12 judges those",
@@ -169,6 +212,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         if kind is PartChange:
             self._changed(state, event)
             return NOTHING
+        was = log.start
         state.follow(event)
         if kind is LogAppend:
             return NOTHING
@@ -179,15 +223,28 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
             early = self._honest(state, event, body) if body.phase == "copying" else NOTHING
             self._tiered(state, event, body)
         elif kind is LogStart or kind is LogLocalStart:
-            early = self._too_soon(state, event, body) if kind is LogStart else NOTHING
-            state.looks = state.looks or (event.node == state.leader and body.reason == "remote")
+            if kind is LogStart:
+                early = self._too_soon(state, event, body, was)
+                self._starts(state, event, body)
             for name in (LOG_BYTES, LOG_AGE) if event.node == state.leader else ():
                 self.gone(state, event, name, log.start)
         return [*early, *self._look(state, event)] if event.node == state.leader else early
 
-    def _too_soon(self, state: Kept, event: Stamped, body: LogStart) -> Emissions:
+    @staticmethod
+    def _starts(state: Kept, event: Stamped, body: LogStart) -> None:
+        """A log begins there. A leader looks how far it is copied. One that begins before its leader epochs may find
+        no copy."""
+        state.starts.take(event, body)
+        if event.node != state.leader or body.reason != "remote":
+            return
+        state.looks = True
+        if not state.starts.went_back(event.node, body.new):
+            copies = of_process(state.known, AllCopies, event).copies.values()
+            state.copied_to = max((copy.end + 1 for copy in copies if copy.end >= body.new), default=0)
+
+    def _too_soon(self, state: Kept, event: Stamped, body: LogStart, was: int) -> Emissions:
         """Whether the log start moves past copies that their limit lets stay: past the last one of them, as the limit
-        that is told of is the one by which that goes."""
+        that is told of is the one by which that goes. ``was``: where the log began before."""
         kind, limits = RETENTION.get(body.reason, ""), state.limits_at(event.node)
         if not kind or state.wrong or not limits.tiered:
             return NOTHING
@@ -199,7 +256,13 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         if limit < 0:
             return self.violated(state.key, f"{sentence}, by which all copies stay", event)
         copies = of_process(state.known, AllCopies, event).that_end(body.new)
-        if kind == BYTES or state.skewed or not copies:
+        if kind == BYTES and copies:
+            left = state.most_left(event, was, body.new)
+            if left >= limit:
+                return NOTHING
+            sentence = f"{sentence}, although what is left has {left:,} bytes at most"
+            return self.violated(state.key, sentence, copies[0].by, event)
+        if state.skewed or not copies:
             return NOTHING
         age_ms = event.wall // 1000 - min(copy.max_timestamp for copy in copies)
         if age_ms > limit:
@@ -231,6 +294,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     @staticmethod
     def _leads(state: Kept, leader: str) -> None:
         state.leader, state.looks, state.deleting, state.copying = leader, False, [], NEVER_US
+        state.copied_to = 0
         state.due.clear()
 
     def _tiered(self, state: Kept, event: Stamped, body: TierSegment) -> None:
@@ -244,6 +308,8 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
             state.copying = body.start
         elif body.phase in ("copied", "copy-failed"):
             state.copying = NEVER_US
+            if body.phase == "copied" and state.looks:
+                state.copied_to = body.end + 1
         elif body.phase == "deleting":
             self.kept(state, f"{COPY}{body.segment}")
             self.kept(state, f"{LEFT}{body.segment}")
@@ -274,8 +340,11 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         within = [copy for copy in copies.values() if copy.start <= log.start <= copy.end < log.high_watermark]
         if len(within) == 1:
             [first] = within
-            if 0 <= limits.all_bytes <= log.behind(first.end + 1):
+            own = log.behind(max(known.furthest, state.copied_to, log.local))
+            if 0 <= limits.all_bytes <= known.least_behind(first) + own:
                 self.oblige_from(state, LOG_BYTES, event, event.wall, first.end + 1)
+            else:
+                self.void(state, LOG_BYTES)  # a copy that made it too much has gone
             if limits.all_ms >= 0 and first.max_timestamp >= 0 and not state.skewed:
                 old_us = 1000 * (first.max_timestamp + limits.all_ms)
                 self.oblige_from(state, LOG_AGE, event, max(event.wall, old_us), first.end + 1)

@@ -177,6 +177,7 @@ class TraceBuilder:
         salt: int = 0,
         producer_epoch: int = 0,
         hole: int = 0,
+        size: int = 0,
     ) -> str:
         """A batch at the end of a replica's log, or ``hole`` offsets behind it. Its prefix hash follows from the log
         below, epoch, uids, ``salt``."""
@@ -198,6 +199,7 @@ class TraceBuilder:
             False,
             list(uids),
             ph=ph,
+            size=size,
         )
         return self.emit(node, body)
 

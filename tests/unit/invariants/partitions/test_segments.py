@@ -39,11 +39,11 @@ class Segments(TraceBuilder):
         super().__init__(config=LIMITS, topics={"orders": {"replicas": 3, "config": config}})
         self.lead(1)
 
-    def write(self, at_ms: int = -1, broker: int = 1) -> None:
+    def write(self, at_ms: int = -1, broker: int = 1, size: int = 0) -> None:
         """A batch of one record."""
         role = "leader" if broker == 1 else "follower"
         node = f"broker-{broker}"
-        self.append(node, f"r{self.log_end(broker)}", role=role)
+        self.append(node, f"r{self.log_end(broker)}", role=role, size=size)
         if at_ms >= 0:
             body = self.events[-1].body
             assert isinstance(body, LogAppend)
@@ -54,14 +54,21 @@ class Segments(TraceBuilder):
         """A new segment begins at the log end."""
         return self.emit(f"broker-{broker}", LogRoll(TP, self.log_end(broker)))
 
-    def three(self) -> None:
+    def three(self, size: int = 0, broker: int = 1) -> None:
         """Two full segments of two batches each, all committed, and an active one with a batch."""
         for _ in range(2):
-            self.write()
-            self.write()
-            self.roll()
-        self.write()
-        self.high_watermark("broker-1", 4)
+            self.write(size=size, broker=broker)
+            self.write(size=size, broker=broker)
+            self.roll(broker)
+        self.write(size=size, broker=broker)
+        self.high_watermark(f"broker-{broker}", 4)
+
+    def comes_back(self, lost: int | None = None) -> None:
+        """Broker-1 is killed, or its machine loses power, and it leads again."""
+        self.emit("broker-1", NodeDown("crash") if lost is None else NodeDown("lossy", lost={TP: lost}))
+        self.incarnations["broker-1"] = 1
+        self.emit("broker-1", NodeUp("broker", 1, "d", False, False))
+        self.lead(1, 1)
 
     def begins(self, new: int, reason: Any = "retention-bytes", broker: int = 1) -> str:
         return self.emit(f"broker-{broker}", LogStart(TP, new, reason, 0))
@@ -335,6 +342,93 @@ def test_what_retention_deletes_too_soon(limits: dict[str, int], reason: Any, vi
             f"broker-{broker} deleted segments of orders-0 up to 2 by retention.ms = 600, although the newest record "
             "in them was 600 ms old"
         )
+
+
+@pytest.mark.parametrize(("limit", "violated"), [(300, 0), (301, 1)])
+@pytest.mark.parametrize("broker", [1, 2])
+def test_what_retention_by_size_deletes_too_soon(limit: int, violated: int, broker: int) -> None:
+    """Shows that no segment goes if those that are left have less than the limit, at a follower as well."""
+    trace = Segments(retention_bytes=limit)
+    if broker == 2:
+        trace.assume(2, 0, leader=1)
+    trace.three(100, broker)
+    trace.begins(2, broker=broker)
+    found = trace.result("L17").violations
+    assert len(found) == violated
+    assert not found or found[0].sentence == (
+        f"broker-{broker} deleted segments of orders-0 up to 2 by retention.bytes = 301, although what is left has 300 "
+        "bytes at most"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "limit", "violated"),
+    [
+        ("unsized", 301, 0),
+        ("delete-records", 301, 0),
+        ("cut", 500, 0),
+        ("cut", 501, 1),
+        ("killed", 301, 1),
+        ("killed", 300, 0),
+        ("lost", 500, 0),
+        ("lost", 501, 1),
+        ("roll-lost", 100, 0),
+        ("roll-lost", 101, 1),
+        ("gap", 301, 0),
+        ("untold", 301, 0),
+        ("later", 301, 0),
+        ("inside", 500, 0),
+        ("inside", 501, 1),
+    ],
+)
+def test_when_nobody_knows_how_large_segments_are(hindrance: str, limit: int, violated: int) -> None:
+    """Shows that what is left counts with the most that it may have: of what was cut, lost, or is not in the trace
+    nobody knows it, but no more comes to it by a restart; and that a segment is left if its end is."""
+    trace = Segments(retention_bytes=limit)
+    if hindrance == "later":
+        trace.logs[TP, "broker-1"] = [(0, 0), (1, 7)]
+    trace.three(0 if hindrance == "unsized" else 100)
+    if hindrance == "cut":
+        trace.truncate("broker-1", 4)
+        trace.write(size=100)
+        trace.write(size=100)
+    elif hindrance == "killed":
+        trace.comes_back()
+    elif hindrance == "lost":
+        trace.logs[TP, "broker-1"].pop()
+        trace.comes_back(4)
+        trace.write(size=100)
+        trace.write(size=100)
+    elif hindrance == "roll-lost":
+        trace.roll()
+        trace.comes_back(5)
+        trace.begins(4)
+    elif hindrance in ("gap", "untold"):
+        trace.logs[TP, "broker-1"].append((6, 9))
+        if hindrance == "untold":
+            trace.comes_back()
+        else:
+            trace.write(size=100)
+            trace.truncate("broker-1", 6)
+    reason = hindrance if hindrance == "delete-records" else "retention-bytes"
+    trace.begins(1 if hindrance == "inside" else 2, reason)
+    assert trace.result("L17").violated == violated
+
+
+def test_what_a_crash_kept_off_the_disk_counts_once() -> None:
+    """Shows that a batch which the trace has, and a disk has not, makes nothing too much once it is written again; nor
+    before. One that is on the disk counts."""
+    for again, size, violated in ((False, 400, 0), (True, 400, 0), (True, 300, 1), (False, 300, 0)):
+        trace = Segments(retention_bytes=size)
+        trace.three(100)
+        trace.write(size=100)
+        trace.logs[TP, "broker-1"].pop()
+        trace.comes_back()
+        if again:
+            trace.write(size=100)
+        trace.high_watermark("broker-1", 4, epoch=1)
+        trace.waits(1.1)
+        assert trace.result("L17").violated == violated, (again, size)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, LogAppend, LogRoll, LogStart, TierPhase, TierSegment
+from actors.trace.events import ClockSet, CtlFault, LogAppend, LogRoll, LogStart, PartRemove, TierPhase, TierSegment
 from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED, STARTED
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
@@ -25,7 +25,7 @@ class Copies(TraceBuilder):
         super().__init__(topics=topics)
         self.lead(1)
         for number in range(6):
-            self.append("broker-1", f"r{number}")
+            self.append("broker-1", f"r{number}", size=BATCH_BYTES)
             if number in (1, 3):
                 self.emit("broker-1", LogRoll(TP, number + 1))
         self.high_watermark("broker-1", 6)
@@ -36,7 +36,8 @@ class Copies(TraceBuilder):
     def tier(self, phase: TierPhase, segment: str, start: int, state: str = FINISHED, end: int = -1) -> str:
         """Something becomes of the copy of two offsets, or of those up to ``end``."""
         last = start + 1 if end < 0 else end
-        return self.emit("broker-1", TierSegment(TP, segment, phase, state, start, last, {"0": start}, 0))
+        size = (last - start + 1) * BATCH_BYTES
+        return self.emit("broker-1", TierSegment(TP, segment, phase, state, start, last, {"0": start}, 0, size=size))
 
     def leaves(self, state: str, start: int = 0) -> str:
         """The log begins behind the first copy, which is gone, and something is left of another one."""
@@ -116,6 +117,66 @@ def test_a_log_start_that_moves_too_soon(limits: dict[str, int], reason: Any, vi
     assert not found or found[0].sentence.startswith(
         "broker-1 moved the log start of orders-0 to 2, past a copy, by retention."
     )
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "left", "violated"),
+    [
+        ("", 4, 1),
+        ("copied", 4, 1),
+        ("copied-not-here", 6, 1),
+        ("twice", 8, 1),
+        ("unfinished", 6, 1),
+        ("behind-twice", 6, 1),
+        ("below", 4, 1),
+        ("unsized", 99, 0),
+        ("not-copied", 99, 0),
+        ("another-leader", 99, 0),
+        ("unready", 99, 0),
+        ("went-back", 99, 0),
+        ("removed", 99, 0),
+    ],
+)
+def test_a_log_start_that_moves_too_far(hindrance: str, left: int, violated: int) -> None:
+    """Shows that what a leader has copied and what it has not copied count together, at most: copies below the log
+    start and one that may have stayed count as well; and that R13 does not judge where it does not know them all."""
+    for more in (0, 1):
+        trace = Copies(retention_bytes=left * BATCH_BYTES + more)
+        if hindrance == "copied":
+            trace.append("broker-1", "r6", size=2 * BATCH_BYTES)
+            trace.emit("broker-1", LogRoll(TP, 6))
+            trace.tier("copied", "c", 4)
+            trace.tier("known", "c", 4)
+        elif hindrance == "copied-not-here":
+            trace.tier("known", "c", 4)
+        elif hindrance in ("twice", "unfinished"):
+            trace.tier("known", "a2", 0, STARTED if hindrance == "unfinished" else FINISHED)
+        elif hindrance == "behind-twice":
+            trace.tier("known", "b2", 2)
+        elif hindrance == "below":
+            trace.begins(2, "delete-records")
+        elif hindrance == "unsized":
+            trace.emit("broker-1", TierSegment(TP, "c", "known", FINISHED, 4, 5, {"0": 4}))
+        elif hindrance == "another-leader":
+            trace.lead(2, 1)
+        elif hindrance == "unready":
+            trace.lead(1, 1)
+        elif hindrance == "went-back":
+            trace.begins(2, "delete-records")
+            trace.lead(1, 1)
+            trace.begins(0, "remote")
+        elif hindrance == "removed":
+            trace.emit("controller-101", PartRemove(TP, 9, 1, "t"))
+        passes = {"below": 4, "not-copied": 6}.get(hindrance, 2)
+        if hindrance == "not-copied":
+            trace.tier("known", "c", 4)
+        trace.begins(passes)
+        found = trace.result("R13").violations
+        assert len(found) == (violated and more), more
+        assert not found or found[0].sentence == (
+            f"broker-1 moved the log start of orders-0 to {passes}, past a copy, by retention.bytes = "
+            f"{left * BATCH_BYTES + more:,}, although what is left has {left * BATCH_BYTES:,} bytes at most"
+        )
 
 
 @pytest.mark.parametrize("hindrance", ["clock", "unfinished", "twice", "gone", "lost"])
@@ -311,3 +372,23 @@ def test_what_a_loss_does_not_excuse(lost: str) -> None:
         trace.down("broker-2", "lossy", lost={TP: 5})
     trace.waits(1.1)
     assert trace.result("R13").violated == 1
+
+
+@pytest.mark.parametrize(
+    ("hindrance", "left", "violated"),
+    [("", 4, 1), ("unknown", 4, 0), ("unknown", 2, 1), ("late", 4, 0), ("unfinished", 4, 0), ("unfinished", 2, 1)],
+)
+def test_what_a_leader_cannot_count(hindrance: str, left: int, violated: int) -> None:
+    """Shows that no copy counts of which the leader knows nothing, or that has gone meanwhile, nor one of its own
+    segments that others have copied; and that a copy which nobody finished is first taken from what is too much."""
+    trace = Copies(retention_bytes=left * BATCH_BYTES)
+    if hindrance == "unknown":
+        trace.tier("known", "b", 2, DELETION_STARTED)
+        trace.tier("known", "b", 2, DELETED)
+    elif hindrance == "late":
+        trace.tier("known", "b", 2, DELETION_STARTED)
+        trace.tier("known", "c", 4)
+    elif hindrance == "unfinished":
+        trace.tier("known", "a2", 0, STARTED)
+    trace.waits(1.1)
+    assert trace.result("R13").violated == violated
