@@ -189,4 +189,12 @@ COPY_DEFECTS: tuple[Defect, ...] = (
             "config.log.local.retention.bytes=-2",
         ),
     ),
+    Defect(
+        "copy-lag-of-any-size",
+        WHERE,
+        "L17",
+        "A leader copies a full segment as soon as anything is behind it, whatever remote.copy.lag.bytes says.",
+        nemesis="tiers",
+        settings=("config.log.remote.copy.lag.ms=5000", "config.log.remote.copy.lag.bytes=8000"),
+    ),
 )

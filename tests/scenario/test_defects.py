@@ -332,6 +332,10 @@ PROOFS: dict[str, Proof] = {
     "copy-lag-unheeded": Proof(
         "late-copies", r"began to copy the segment of bills-0 .*, although its newest record was \d+ ms old: remote"
     ),
+    "copy-lag-of-any-size": Proof(
+        "late-copies",
+        r"segment of orders-0 .* what is behind it has [\d,]+ bytes at most: remote.copy.lag.bytes stands",
+    ),
     "begun-deletions-stay": Proof(
         "left-copies", r"did not begin to delete what is left of a copy of bills-0 below its log start, [\d,]+,"
     ),

@@ -21,6 +21,7 @@ from actors.broker.remote_log.segment_metadata import SegmentMetadata, SegmentSt
 from actors.broker.remote_log.store_calls import StoreCall
 from actors.broker.remote_log.tracing import record_segment
 from actors.broker.turn import Turn
+from actors.config import LONG_MAX
 from actors.log.leader_epoch_cache import EpochEntry
 from actors.log.replica_log import ReplicaLog
 from actors.log.segment_objects import objects_of
@@ -98,7 +99,8 @@ class CopyTask(msgspec.Struct):
             stable = log.end_offset
         if self.copied < stable:
             now_ms = turn.step.wall_ms if "copy-lag-unheeded" not in turn.step.defects else 0
-            self.left = candidates(log, max(self.copied + 1, log.start_offset), stable, now_ms)
+            any_size = "copy-lag-of-any-size" in turn.step.defects
+            self.left = candidates(log, max(self.copied + 1, log.start_offset), stable, now_ms, any_size=any_size)
             if "copies-newest-first" in turn.step.defects:
                 self.left.reverse()
 
@@ -181,9 +183,12 @@ class CopyTask(msgspec.Struct):
         return self.current
 
 
-def candidates(log: ReplicaLog, from_offset: int, stable: int, now_ms: int) -> list[tuple[int, int]]:
+def candidates(
+    log: ReplicaLog, from_offset: int, stable: int, now_ms: int, *, any_size: bool = False
+) -> list[tuple[int, int]]:
     """Segments that are full, end below the last stable offset, and hold ``from_offset`` or later ones: base offset,
-    and where each ends (exclusive). One that is to wait by the topic's lag holds up those behind it."""
+    and where each ends (exclusive). One that is to wait by the topic's lag holds up those behind it. ``any_size``:
+    however little is behind it, it is enough (a defect)."""
     ends = [segment.base.offset for segment in log.segments[1:]]
     full = [(segment, end) for segment, end in zip(log.segments, ends, strict=False) if end > from_offset]
     total = sum(segment.size_bytes for segment, _ in full) + log.active.size_bytes
@@ -192,7 +197,8 @@ def candidates(log: ReplicaLog, from_offset: int, stable: int, now_ms: int) -> l
         size += segment.size_bytes
         if end > stable:
             continue
-        if not log.config.is_due_for_copy(now_ms - segment.largest_timestamp_ms, total - size):
+        behind = LONG_MAX if any_size else total - size
+        if not log.config.is_due_for_copy(now_ms - segment.largest_timestamp_ms, behind):
             break
         found.append((segment.base.offset, end))
     return found

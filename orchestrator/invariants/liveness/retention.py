@@ -23,7 +23,7 @@ from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Segment, changes_lag
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Limits, Segment, changes_lag
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 
 TASK = "remote.log.manager.task.interval.ms"
@@ -129,7 +129,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         "copies of partitions that transactions write to, as the trace does not tell the last stable offset",
         "copies in runs in which remote.copy.lag.ms or remote.copy.lag.bytes was changed",
         "copies that wait until a segment is old enough in runs in which a clock was set",
-        "copies that are made too soon where remote.copy.lag.bytes, or the local limit that it stands for, is no -1",
+        "copies that are made too soon of a log of which the trace does not tell all batches, by size",
     )
 
     def initial(self, key: str, profile: Profile) -> Retained:
@@ -242,20 +242,38 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             del state.due[name]
 
     def _copies(self, state: Retained, event: Stamped, body: TierSegment) -> Emissions:
-        """A leader begins to copy a segment, which must be old enough if its size is no reason."""
+        """A leader begins to copy a segment, which must be old enough, or have enough behind it."""
         name = f"{event.node}/{COPY}"
         known = state.due.get(name)
         if known is not None:
             (self.kept if known.since_us <= event.wall and known.target == body.end + 1 else self.void)(state, name)
         limits, age_ms = state.limits_at(event.node), event.wall // 1000 - body.max_timestamp
-        by_age = limits.copy_lag_bytes < 0 <= body.max_timestamp and not state.skewed
-        if state.wrong or state.no_copies or not by_age or not 0 <= age_ms < limits.copy_lag_ms:
+        behind = state.log(event.node).most_behind(body.end + 1)
+        if state.wrong or state.no_copies or self._may_be_due(state, limits, body, age_ms, behind):
             return NOTHING
+        by_age = (
+            f"its newest record was {age_ms:,} ms old: remote.copy.lag.ms stands for {limits.copy_lag_ms:,} ms"
+            if limits.copy_lag_ms > 0
+            else "remote.copy.lag.ms stands for no age"
+        )
+        by_size = (
+            f", and what is behind it has {behind:,} bytes at most: remote.copy.lag.bytes stands for "
+            f"{limits.copy_lag_bytes:,}"
+            if limits.copy_lag_bytes > 0
+            else ""
+        )
         sentence = (
-            f"{event.node} began to copy the segment of {state.key} up to {body.end + 1:,}, although its newest record "
-            f"was {age_ms:,} ms old: remote.copy.lag.ms stands for {limits.copy_lag_ms:,} ms"
+            f"{event.node} began to copy the segment of {state.key} up to {body.end + 1:,}, although {by_age}{by_size}"
         )
         return self.violated(state.key, sentence, event)
+
+    @staticmethod
+    def _may_be_due(state: Retained, limits: Limits, body: TierSegment, age_ms: int, behind: int) -> bool:
+        """Whether a segment may be copied at this age, with so much behind it at most."""
+        lag_ms, lag_bytes = limits.copy_lag_ms, limits.copy_lag_bytes
+        if 0 in (lag_ms, lag_bytes) or 0 < lag_bytes <= behind:
+            return True
+        return lag_ms > 0 and (state.skewed or body.max_timestamp < 0 or not 0 <= age_ms < lag_ms)
 
     def _look(self, state: Retained, event: Stamped) -> Emissions:
         """Whether a broker's oldest segment has to go, and whether it has to copy one."""

@@ -599,7 +599,7 @@ class Tiered(Segments):
 
     def __init__(self, **limits: Any) -> None:
         super().__init__(remote_storage_enable=True, **limits)
-        self.three()
+        self.three(100)
         self.tier("known", 0)
         self.begins(0, "remote")
 
@@ -746,8 +746,8 @@ def test_a_copy_that_waits(limits: dict[str, int], violated: int) -> None:
         ({"remote_copy_lag_ms": 601}, -1, 0),
         ({"remote_copy_lag_ms": 601}, 1001, 0),
         ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 0}, 400, 0),
-        ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 1000}, 400, 0),
-        ({"remote_copy_lag_ms": 601, "local_retention_bytes": 1000, "retention_bytes": 5000}, 400, 0),
+        ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 100}, 400, 0),
+        ({"remote_copy_lag_ms": 601, "local_retention_bytes": 100, "retention_bytes": 5000}, 400, 0),
         ({"remote_copy_lag_ms": -1, "local_retention_ms": 601}, 400, 1),
         ({"remote_copy_lag_ms": -1, "local_retention_ms": 600}, 400, 0),
         ({"remote_copy_lag_ms": -1, "retention_ms": 601}, 400, 1),
@@ -775,3 +775,46 @@ def test_a_copy_that_comes_too_soon(limits: dict[str, int], newest_ms: int, viol
             f"remote.copy.lag.ms stands for {lag_ms} ms"
         )
         assert event in finding.events
+
+
+@pytest.mark.parametrize(
+    ("limits", "violated"),
+    [
+        ({"remote_copy_lag_ms": 601, "remote_copy_lag_bytes": 101}, 1),
+        ({"remote_copy_lag_ms": 601, "local_retention_bytes": 101, "retention_bytes": 5000}, 1),
+        ({"remote_copy_lag_ms": 601, "retention_bytes": 101}, 1),
+        ({"remote_copy_lag_ms": 600, "remote_copy_lag_bytes": 101}, 0),
+        ({"remote_copy_lag_ms": 0, "remote_copy_lag_bytes": 101}, 0),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 601, "remote_copy_lag_bytes": 101}, 1),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 600, "remote_copy_lag_bytes": 101}, 0),
+        ({"remote_copy_lag_ms": -1, "local_retention_ms": 0, "remote_copy_lag_bytes": 101}, 0),
+        ({"remote_copy_lag_ms": -1, "retention_ms": -1, "remote_copy_lag_bytes": 101}, 1),
+        ({"remote_copy_lag_ms": -1, "retention_ms": -1, "remote_copy_lag_bytes": 100}, 0),
+        ({"remote_copy_lag_ms": -1, "retention_ms": -1}, 1),
+    ],
+)
+@pytest.mark.parametrize("hindrance", ["", "clock", "lag", "gap"])
+def test_a_copy_with_too_little_behind_it(limits: dict[str, int], violated: int, hindrance: str) -> None:
+    """Shows that a segment which is not old enough has to have enough behind it; that where no age counts, no clock
+    does; and that nobody knows how much is behind it if the trace does not tell all of that."""
+    trace = Tiered(**limits)
+    no_age, no_size = (
+        limits.get("retention_ms") == -1,
+        "retention_ms" in limits and "remote_copy_lag_bytes" not in limits,
+    )
+    if hindrance == "clock":
+        trace.emit("broker-2", ClockSet("f", "start", 1, 0))
+        violated = violated if no_age else 0
+    elif hindrance == "lag":
+        trace.emit("controller-101", ConfigChange(5, 1, "broker/", "log.remote.copy.lag.bytes", "1"))
+        violated = 0
+    elif hindrance == "gap":
+        trace.append("broker-1", "x", hole=1)
+        violated = violated if no_size else 0
+    trace.wall = 1_000_999 - trace.apart
+    trace.tier("copying", 2, newest_ms=400)
+    found = [each for each in trace.result("L17").violations if "began to copy" in each.sentence]
+    assert len(found) == violated
+    if found and not no_size:
+        assert "what is behind it has 100 bytes at most: remote.copy.lag.bytes stands for 101" in found[0].sentence
+    assert not found or no_age == ("although remote.copy.lag.ms stands for no age" in found[0].sentence)
