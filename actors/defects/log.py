@@ -154,6 +154,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "segments-always-full",
+        "actors.log",
+        "P29",
+        "A log begins a new segment for each batch.",
+        nemesis="retention",
+    ),
+    Defect(
         "full-segments-unsynced",
         "actors.log",
         "P29",

@@ -239,6 +239,8 @@ class ReplicaLog(LogContent):
         """Begin a new segment for a batch that does not fit. A leader does so before it looks whether the batch is its
         producer's next one: also for a batch that it refuses, or has already (``UnifiedLog.append``)."""
         full = self.active.must_roll(batch, batch.size_bytes, step.wall_ms, self.config)
+        if "segments-always-full" in step.defects and self.tp != METADATA_PARTITION:
+            full = True
         if full and "segments-never-full" not in step.defects:
             self.roll(step, files)
 

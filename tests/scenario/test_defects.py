@@ -223,6 +223,9 @@ PROOFS: dict[str, Proof] = {
     "segments-never-full": Proof(
         "retention", r"appended \d+ of \w+-\d to a segment of \d+ bytes at least, with segment.bytes = 600"
     ),
+    "segments-always-full": Proof(
+        "retention", r"began a new segment of \w+-\d for the batch from \d+ on, although the one before would have \d+"
+    ),
     "anew-keeps-watermark": Proof("retention", r"which it had begun anew at \d+, while its high watermark was \d+"),
     "deletes-to-log-end": Proof("deletions", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"),
     "deletes-whole-batches": Proof(

@@ -27,6 +27,7 @@ from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.own_segments import (
+    UNKNOWN_BYTES,
     UNKNOWN_MS,
     Limits,
     Timestamps,
@@ -40,10 +41,30 @@ SYNC_US = 1_000_000
 
 
 class Active(msgspec.Struct):
-    """The active segment of a replica: its size at least, and the newest timestamp of its first batch, -1 not known."""
+    """The active segment of a replica: its size at least, and at most, and the newest timestamp of its first batch, -1
+    not known. told_ms: that one as its leader told it, -1 it did not."""
 
     least_bytes: int = 0
     first_ms: int = -1
+    most_bytes: int = 0
+    told_ms: int = -1
+
+    def add(self, body: LogAppend, newest_ms: int, told_ms: int) -> None:
+        """A batch came into it."""
+        if not self.least_bytes:
+            self.first_ms, self.told_ms = newest_ms, told_ms
+        self.least_bytes += least_bytes(body)
+        self.most_bytes = min(self.most_bytes + (body.size or UNKNOWN_BYTES), UNKNOWN_BYTES)
+
+
+class Begun(msgspec.Struct):
+    """A new segment began in a step that a request or its answer made (``req``), as event ``seq`` of its node. full:
+    the segment before."""
+
+    seq: int
+    req: str
+    full: Active
+    by: Witness
 
 
 class Roll(msgspec.Struct):
@@ -82,12 +103,14 @@ class Loss(msgspec.Struct, frozen=True):
 
 class Rolling(State):
     """active: of each broker, but for one that was cut or read from the disk since: nobody knows what is in it until
-    the next one begins. full: by broker; losses: of brokers that are down. timers: whose disk is slow, or who is
+    the next one begins. begun: of each broker, the last segment that began, until its next batch. full: by broker;
+    losses: of brokers that are down. timers: whose disk is slow, or who is
     stopped; ``free_us``: when the last Sync that this held up is over. changed: the limits are not those of the
     beginning any more. skewed: nodes whose clock was set."""
 
     profile: Profile = Profile()
     active: dict[str, Active] = {}
+    begun: dict[str, Begun] = {}
     full: dict[str, Full] = {}
     losses: dict[str, Loss] = {}
     timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
@@ -105,7 +128,8 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
 
     Example: segment.bytes is 1000, and the active segment of broker-1 has 980 bytes. Its next batch has 80, and goes
     into the same segment. Or segment.ms is a second, and a batch goes into the segment whose first one is from two
-    seconds before, by the timestamps of their records. Or broker-1 began a segment at 1,310 ten seconds ago, its
+    seconds before, by the timestamps of their records. Or it goes into a new one, though that with the first batch
+    before has 160 bytes, and is ten milliseconds old. Or broker-1 began a segment at 1,310 ten seconds ago, its
     machine loses power, and its log ends at 1,204.
     """
 
@@ -116,15 +140,15 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
     )
     source = "Kafka's LogSegment.shouldRoll; UnifiedLog.roll"
     tested_when = (
-        "a replica appends to a segment that is not empty; or a broker comes back whose machine lost power after a "
-        "segment was full"
+        "a replica appends to a segment that is not empty, or to one that it begins for that; or a broker comes back "
+        "whose machine lost power after a segment was full"
     )
     route = PARTITION
     types = (LogAppend, LogRoll, LogTrunc, LogStart, LogLocalStart, PartAssume)
     unseen = (
         "segments that were truncated or read from the disk: what is left in them is not known",
         "partitions whose limits an operator changes, and topics that were created again",
-        "a segment that is rolled too early",
+        "a segment that is rolled too early for a marker, after one, or by no request",
         "the age of a marker that a leader wrote whose clock was set",
         "a loss of what was full in an earlier life of the broker, or for a second at most",
         "a loss of segments that were full while the broker was stopped, or its disk was slow",
@@ -142,6 +166,7 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         kind = type(body)
         if kind is NodeUp:
             state.active.pop(event.node, None)
+            state.begun.pop(event.node, None)
             return self._back(state, event, body)
         if kind is NodeDown:
             self._ends(state, event, body)
@@ -162,6 +187,9 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
             if event.node not in state.full:
                 state.full[event.node] = Full(event.incarnation)
         elif kind is LogRoll:
+            former = state.active.get(event.node)
+            if former is not None and event.req:
+                state.begun[event.node] = Begun(event.seq, event.req, former, witness(event))
             state.active[event.node] = Active()
             self._rolled(state, event, body)
         elif kind is LogTrunc:
@@ -225,21 +253,42 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
 
     def _append(self, state: Rolling, event: Stamped, body: LogAppend) -> Emissions:
         newest_ms = state.timestamps.of(body, event.wall, clock_is_right=event.node not in state.skewed)
+        told_ms = state.timestamps.told(body)
         active = state.active.get(event.node)
         if active is None:
             if body.base == 0:
-                state.active[event.node] = Active(least_bytes(body), newest_ms)
+                active = state.active[event.node] = Active()
+                active.add(body, newest_ms, told_ms)
             return NOTHING
         wrong = self._wrong(state, event.node, active, least_bytes(body), newest_ms)
-        if not active.least_bytes:
-            active.first_ms = newest_ms
-        active.least_bytes += least_bytes(body)
+        active.add(body, newest_ms, told_ms)
         if not wrong:
-            return NOTHING
+            return self._too_soon(state, event, body, told_ms)
         del state.active[event.node]
         return self.violated(
             state.key, f"{event.node} appended {body.base:,} of {state.key} to a segment {wrong}", event
         )
+
+    def _too_soon(self, state: Rolling, event: Stamped, body: LogAppend, told_ms: int) -> Emissions:
+        """Whether a batch belongs into the segment before its own. A leader also begins one for a batch that it then
+        refuses, and retention makes the active one full: the batch is the reason if its append is the next that the
+        node does in the same step."""
+        begun = state.begun.pop(event.node, None)
+        if begun is None or (begun.seq + 1, begun.req) != (event.seq, event.req) or state.changed:
+            return NOTHING
+        full, limits = begun.full, known_limits(state.limits, state.profile, state.key, event.node)
+        if not body.size or min(full.told_ms, told_ms) < 0 or full.most_bytes >= UNKNOWN_BYTES:
+            return NOTHING
+        state.tested += 1
+        size, age_ms = full.most_bytes + body.size, told_ms - full.told_ms
+        if size > limits.segment_bytes or age_ms > limits.segment_ms:
+            return NOTHING
+        sentence = (
+            f"{event.node} began a new segment of {state.key} for the batch from {body.base:,} on, although the one "
+            f"before would have {size:,} bytes with it, with segment.bytes = {limits.segment_bytes:,}, and was "
+            f"{age_ms:,} ms old, with segment.ms = {limits.segment_ms:,}"
+        )
+        return self.violated(state.key, sentence, begun.by, event)
 
     def _wrong(self, state: Rolling, node: str, active: Active, size: int, newest_ms: int) -> str:
         """Why a batch does not belong into the active segment, "" if it may."""

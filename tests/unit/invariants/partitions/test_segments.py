@@ -150,6 +150,67 @@ def test_limits_that_are_changed() -> None:
         assert trace.result("P29").violated == violated
 
 
+@pytest.mark.parametrize(
+    ("limits", "size", "age_ms", "violated"),
+    [
+        ({"segment_bytes": 300}, 100, 0, 1),
+        ({"segment_bytes": 299}, 100, 0, 0),
+        ({"segment_bytes": 300}, 101, 0, 0),
+        ({"segment_ms": 1000}, 100, 1000, 1),
+        ({"segment_ms": 1000}, 100, 1001, 0),
+        ({}, 0, 0, 0),
+    ],
+)
+@pytest.mark.parametrize("broker", [1, 2])
+def test_a_segment_that_begins_too_soon(
+    limits: dict[str, int], size: int, age_ms: int, violated: int, broker: int
+) -> None:
+    """Shows that a batch which fits goes into the active segment, at a follower as well."""
+    trace = Segments(**limits)
+    for number in range(1, broker + 1):
+        trace.write(100, number, size=100)
+        trace.write(500, number, size=100)
+        trace.req = "r"
+        rolled = trace.roll(number)
+        trace.write(100 + age_ms, number, size=size)
+        trace.req = ""
+    result = trace.result("P29")
+    assert (result.violated, result.tested) == (broker * violated, broker * (2 if size else 1))
+    if violated:
+        assert rolled in result.violations[-1].events
+        assert result.violations[-1].sentence.startswith(
+            f"broker-{broker} began a new segment of orders-0 for the batch from 2 on, although the one before would "
+            "have 300 bytes with it, with segment.bytes ="
+        )
+
+
+@pytest.mark.parametrize(
+    "hindrance", ["refused", "retention", "between", "marker", "first-marker", "cut", "restart", "changed", "empty"]
+)
+def test_why_a_segment_may_begin_too_soon(hindrance: str) -> None:
+    """Shows that a segment which does not begin for the batch that comes into it first is not judged, nor one before
+    which the size or the age is not known."""
+    trace = Segments()
+    trace.write(-1 if hindrance == "first-marker" else 100, size=100)
+    trace.write(100, size=100)
+    if hindrance == "cut":
+        trace.truncate("broker-1", 1)
+    elif hindrance == "restart":
+        trace.comes_back()
+    elif hindrance == "changed":
+        trace.emit("controller-101", ConfigChange(5, 1, "topic/orders", "segment.bytes", "1000"))
+    elif hindrance == "empty":
+        trace.begins(2, "out-of-range")
+    trace.req = "" if hindrance == "retention" else "r"
+    trace.roll()
+    if hindrance == "refused":
+        trace.req = "another"
+    elif hindrance == "between":
+        trace.high_watermark("broker-1", 1)
+    trace.write(-1 if hindrance == "marker" else 100, size=100)
+    assert trace.result("P29").violated == 0
+
+
 def loses(trace: Segments, lost: int | None, wiped: bool = False) -> str:
     """The machine of broker-1 loses power, and the broker comes back."""
     event = trace.down("broker-1", "lossy", lost={"bills-0": 0} if lost is None else {TP: lost})
