@@ -154,6 +154,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "segments-below-start-stay",
+        "actors.log",
+        "L17",
+        "A broker keeps the segments that DeleteRecords was asked to delete.",
+        nemesis="retention",
+    ),
+    Defect(
         "segments-always-full",
         "actors.log",
         "P29",

@@ -27,7 +27,7 @@ from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.spec import METADATA_PARTITION
 from actors.node.step import Step
-from actors.trace.events import LogAppend, LogHw, LogLocalStart, LogRoll, LogStart, LogTrunc
+from actors.trace.events import LogAppend, LogDrop, LogHw, LogLocalStart, LogRoll, LogStart, LogTrunc
 from krift.v1.records import RecordBatch
 
 ReplicaRole = Literal["leader", "follower"]
@@ -333,6 +333,7 @@ class ReplicaLog(LogContent):
         them already, or they are copied to remote storage."""
         base = self.segments[count].base.offset
         assert self.config.is_copied or base <= self.start_offset, f"{self.tp}: segments up to {base} are in use"
+        step.record(LogDrop(self.tp, base))
         for segment in self.segments[:count]:
             files.delete(step, segment.file)
         del self.segments[:count]

@@ -22,7 +22,7 @@ def delete_old_segments(step: Step, files: Files, log: ReplicaLog) -> bool:
     """Delete what lies below the log start, what is too much, and what is too old; whether the log start moved."""
     start = log.start_offset
     below = _due(step, files, log, (segment_end <= log.local_start_offset for segment_end in _segment_ends(log)[:-1]))
-    if below:
+    if below and "segments-below-start-stay" not in step.defects:
         log.drop_segments(step, files, below)
     if "excess-stays" not in step.defects:
         _delete(step, files, log, _due(step, files, log, _too_much(step, log)), "retention-bytes")

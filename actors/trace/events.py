@@ -91,6 +91,7 @@ from actors.trace.group_events import (
 )
 from actors.trace.log_events import (
     LogAppend as LogAppend,
+    LogDrop as LogDrop,
     LogEvent,
     LogFlush as LogFlush,
     LogHw as LogHw,

@@ -60,6 +60,14 @@ class LogRoll(TraceEvent, frozen=True, tag="log.roll"):
     base: int
 
 
+class LogDrop(TraceEvent, frozen=True, tag="log.drop"):
+    """A replica removes the files of all segments that end at or below ``base``, with which what it has on its disk
+    begins from now on."""
+
+    tp: str
+    base: int
+
+
 class LogStart(TraceEvent, frozen=True, omit_defaults=True, tag="log.start"):
     """A replica's log begins at ``new`` from now on.
 
@@ -123,4 +131,4 @@ class LogHw(TraceEvent, frozen=True, tag="log.hw"):
     ph: int | None = None
 
 
-LogEvent = LogAppend | LogFlush | LogTrunc | LogRoll | LogStart | LogLocalStart | LogHw
+LogEvent = LogAppend | LogFlush | LogTrunc | LogRoll | LogDrop | LogStart | LogLocalStart | LogHw

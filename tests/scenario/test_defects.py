@@ -223,6 +223,9 @@ PROOFS: dict[str, Proof] = {
     "segments-never-full": Proof(
         "retention", r"appended \d+ of \w+-\d to a segment of \d+ bytes at least, with segment.bytes = 600"
     ),
+    "segments-below-start-stay": Proof(
+        "below-start", r"did not remove the segments of orders-0 up to \d+ within [\d.]+ s, although its log begins at"
+    ),
     "segments-always-full": Proof(
         "retention", r"began a new segment of \w+-\d for the batch from \d+ on, although the one before would have \d+"
     ),

@@ -9,6 +9,7 @@ from actors.trace.events import (
     ClockSet,
     ConfigChange,
     LogAppend,
+    LogDrop,
     LogLocalStart,
     LogStart,
     LogTrunc,
@@ -27,8 +28,9 @@ from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Limits, Seg
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 
 TASK = "remote.log.manager.task.interval.ms"
-COPY = "copy"
-"""How the name of the obligation ends that a leader copies a segment."""
+COPY, FILES = "copy", "files"
+"""How the names of the obligations end that a leader copies a segment, and that a replica removes segments below its
+log start."""
 
 
 class Retained(RetainedLogs):
@@ -97,6 +99,9 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     older than retention.ms. Of a tiered log local.retention.bytes and local.retention.ms decide, when the segment is
     copied; the log start then stays, and the local log start moves.
 
+    The files go, too, of what lies below the log start since a client has deleted records: DeleteRecords moved it to
+    90, and broker-2 still has the segments up to 80.
+
     A broker deletes by itself: it needs no window, only time. A broker that a fault stopped begins anew.
 
     What is not copied is not deleted. So a leader begins to copy each full segment once that is committed, and as old
@@ -116,11 +121,12 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     )
     source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405, RemoteLogManager.RLMCopyTask"
     tested_when = (
-        "a replica moves its log start, or its local log start, past a segment that it had to delete, or a leader "
-        "begins to copy a segment"
+        "a replica moves its log start, or its local log start, past a segment that it had to delete, or removes those "
+        "below, or a leader begins to copy a segment"
     )
     unseen = (
         "the active segment, which also goes when it is too old",
+        "segments that lay below the log start when their broker ended",
         "by size, whether too much is deleted, of a log of which the trace does not tell all batches",
         "retention by age in runs in which a clock was set",
         "partitions whose limits an operator changes, and topics that were created again",
@@ -131,6 +137,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         "copies that wait until a segment is old enough in runs in which a clock was set",
         "copies that are made too soon of a log of which the trace does not tell all batches, by size",
     )
+
+    types = (*RetentionInvariant.types, LogDrop)
 
     def initial(self, key: str, profile: Profile) -> Retained:
         task_us = 2000 * int(profile.setting(TASK, default=0))
@@ -168,7 +176,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             state.give_up()
 
     def _void(self, state: Retained, node: str) -> None:
-        for kind in (BYTES, AGE, COPY):
+        for kind in (BYTES, AGE, COPY, FILES):
             self.void(state, f"{node}/{kind}")
 
     # ---- what replicas do -------------------------------------------------------------------------------------
@@ -189,6 +197,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             return NOTHING
         if kind is LogTrunc:
             self._void(state, event.node)
+        elif kind is LogDrop:
+            self.gone(state, event, f"{event.node}/{FILES}", body.base)
         elif kind is TierSegment:
             state.tiered(event.node, body)
             if body.phase == "copying":
@@ -233,7 +243,10 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         for kind in (BYTES, AGE):
             self.gone(state, event, f"{event.node}/{kind}", log.local)
         if body.reason not in ("retention-bytes", "retention-ms"):
-            self._void(state, event.node)
+            for kind in (BYTES, AGE, COPY):
+                self.void(state, f"{event.node}/{kind}")
+        if log.below <= log.dropped:
+            self.void(state, f"{event.node}/{FILES}")
 
     @staticmethod
     def _void_copies(state: Retained) -> None:
@@ -276,13 +289,16 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         return lag_ms > 0 and (state.skewed or body.max_timestamp < 0 or not 0 <= age_ms < lag_ms)
 
     def _look(self, state: Retained, event: Stamped) -> Emissions:
-        """Whether a broker's oldest segment has to go, and whether it has to copy one."""
+        """Whether a broker's oldest segment has to go, or files of what went, and whether it has to copy one."""
         node, log = event.node, state.log(event.node)
-        if state.wrong or not log.role or len(log.segments) < 2:
+        if state.wrong or not log.role:
             return NOTHING
-        if state.limits_at(node).tiered:
-            self._look_for_copy(state, event)
-        self._look_at_oldest(state, event)
+        if log.dropped < log.below <= log.high_watermark:
+            self.oblige_from(state, f"{node}/{FILES}", event, event.wall, log.below)
+        if len(log.segments) > 1:
+            if state.limits_at(node).tiered:
+                self._look_for_copy(state, event)
+            self._look_at_oldest(state, event)
         return self.arm(state)
 
     def _look_for_copy(self, state: Retained, event: Stamped) -> None:
@@ -332,6 +348,12 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     def missed(self, state: Retained, name: str, obligation: Obligation) -> Emissions:
         node, _, kind = name.partition("/")
         limits, log = state.limits_at(node), state.log(node)
+        if kind == FILES:
+            sentence = (
+                f"{node} did not remove the segments of {state.key} up to {obligation.target:,} within "
+                f"{state.beta_us / 1_000_000:g} s, although its log begins at {log.start:,}"
+            )
+            return self.violated(state.key, sentence, obligation.by)
         if kind == COPY:
             sentence = (
                 f"{node} did not begin to copy the segment of {state.key} up to {obligation.target:,} within "

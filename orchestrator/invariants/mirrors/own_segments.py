@@ -75,7 +75,8 @@ class Segment(msgspec.Struct):
 class OwnLog(msgspec.Struct):
     """A replica of a process that is up, or comes back. ``segments``: oldest first; of a tiered log with those that the
     process has dropped locally. start, local: where the log begins, and what it has itself; end: where it ends. role:
-    it has taken up one since it is up, so that it knows the topic's configuration."""
+    it has taken up one since it is up, so that it knows the topic's configuration. below: where the last full segment
+    ends that the process has left behind its log start; dropped: of what it has on its disk no file ends before."""
 
     segments: list[Segment] = []
     start: int = 0
@@ -83,11 +84,14 @@ class OwnLog(msgspec.Struct):
     end: int = 0
     high_watermark: int = 0
     role: bool = False
+    below: int = 0
+    dropped: int = 0
 
     def append(self, body: LogAppend, newest_ms: int, told_ms: int = -1) -> None:
         """A batch came to the end."""
         if not self.segments:
             self.segments.append(Segment(body.base, most_bytes=UNKNOWN_BYTES if body.base else 0))
+            self.dropped = body.base  # no file need begin there
         active = self.segments[-1]
         if body.base != self.end:
             active.may_have(0)
@@ -139,9 +143,18 @@ class OwnLog(msgspec.Struct):
         self.start = body.new if isinstance(body, LogStart) else body.log_start
         if body.reason in ANEW or (isinstance(body, LogLocalStart) and body.reason == "remote"):
             self.segments, self.local, self.end = [Segment(body.new)], body.new, body.new
-        else:
-            self.local = max(self.local, body.new)
-            self._drop()
+            self.below = self.dropped = body.new
+            return
+        self.local = max(self.local, body.new)
+        self._drop()
+        if isinstance(body, LogLocalStart):
+            self.dropped = max(self.dropped, body.new if body.reason == "load" else 0)
+        elif body.reason != "load" and self.segments and self.segments[0].base <= self.start:
+            self.below = self.segments[0].base
+
+    def ends(self) -> None:
+        """The process ends. What the next one finds below the log start, and whether it begins there, is not known."""
+        self.role, self.high_watermark, self.below = False, 0, 0
 
     def _drop(self) -> None:
         """Forget segments that lie before the log."""

@@ -11,6 +11,7 @@ from actors.trace.events import (
     ConfigChange,
     CtlFault,
     LogAppend,
+    LogDrop,
     LogHw,
     LogLocalStart,
     LogRoll,
@@ -64,6 +65,8 @@ class RetainedLogs(WindowState):
             log.append(body, self.timestamps.of(body, event.wall), self.timestamps.told(body))
         elif kind is LogRoll:
             log.roll(body.base)
+        elif kind is LogDrop:
+            log.dropped = max(log.dropped, body.base)
         elif kind is LogHw:
             log.high_watermark = body.new
         elif kind is LogTrunc:
@@ -119,7 +122,7 @@ class RetentionInvariant(WindowInvariant[R]):
     def restarts(self, state: R, event: Stamped, body: NodeUp | NodeDown) -> None:
         """A broker ends, and its disk may lose something; or it comes back, with an empty disk, if that was wiped."""
         log = state.log(event.node)
-        log.role, log.high_watermark = False, 0
+        log.ends()
         if isinstance(body, NodeDown):
             log.doubt()
             if state.key in body.lost:

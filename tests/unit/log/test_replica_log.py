@@ -13,7 +13,7 @@ from actors.node.effects import Delete, Record, Write
 from actors.node.errors import KafkaError
 from actors.node.files import Files
 from actors.node.step import Step
-from actors.trace.events import LogLocalStart, LogRoll, LogStart, LogTrunc
+from actors.trace.events import LogDrop, LogLocalStart, LogRoll, LogStart, LogTrunc
 from krift.v1.records import RecordBatch
 
 
@@ -149,7 +149,7 @@ def test_a_log_says_where_it_begins_before_its_segments_go(tiered: bool) -> None
         for each in step.effects
         if isinstance(each, Record | Write)
     ]
-    assert kinds == [LogLocalStart if tiered else LogStart, *[Delete] * 4]
+    assert kinds == [LogLocalStart if tiered else LogStart, LogDrop, *[Delete] * 4]
 
 
 def test_a_cut_below_what_a_tiered_log_has_itself_says_why() -> None:

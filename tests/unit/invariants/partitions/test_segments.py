@@ -13,6 +13,7 @@ from actors.trace.events import (
     CtlFault,
     DiskRuleChange,
     LogAppend,
+    LogDrop,
     LogLocalStart,
     LogRoll,
     LogStart,
@@ -558,8 +559,95 @@ def test_who_may_not_delete() -> None:
             trace.down("broker-1")
         elif hindrance == "begin":
             trace.begins(2, "delete-records")
+            trace.emit("broker-1", LogDrop(TP, 2))
         trace.waits(1.1)
         assert trace.result("L17").violated == violated, hindrance
+
+
+@pytest.mark.parametrize("reason", ["delete-records", "leader"])
+def test_files_below_the_log_start(reason: str) -> None:
+    """Shows that a replica has to remove the full segments below its log start in time, and that this tests L17."""
+    trace = Segments()
+    trace.three()
+    event = trace.begins(3, reason)
+    trace.waits(0.9)
+    assert trace.result("L17").violated == 0
+    trace.waits(0.2)
+    (finding,) = trace.result("L17").violations
+    assert finding.sentence == (
+        "broker-1 did not remove the segments of orders-0 up to 2 within 4 s, although its log begins at 3"
+    )
+    assert event in finding.events
+    trace = Segments()
+    trace.three()
+    trace.begins(3, reason)
+    trace.waits(0.9)
+    trace.emit("broker-1", LogDrop(TP, 2))
+    trace.waits(2)
+    result = trace.result("L17")
+    assert (result.status, result.tested) == ("held", 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [
+        ("removed-less", 1),
+        ("inside", 0),
+        ("active", 1),
+        ("uncommitted", 0),
+        ("pause", 0),
+        ("down", 0),
+        ("load", 0),
+        ("again", 1),
+        ("anew", 0),
+        ("cut", 0),
+        ("cut-before", 1),
+        ("removed-before", 0),
+        ("not-there", 0),
+        ("no-segment", 0),
+        ("topic-removed", 0),
+    ],
+)
+def test_which_files_have_to_go(case: str, violated: int) -> None:
+    """Shows that only full and committed segments have to go, of a process that left them there itself; and that the
+    time for it begins anew with a cut, and not with the next move."""
+    trace = Segments(remote_storage_enable=case == "not-there")
+    if case == "no-segment":
+        trace.logs[TP, "broker-1"] = [(0, 0), (2, 7)]
+    trace.three()
+    if case == "uncommitted":
+        trace.high_watermark("broker-1", 1)
+    elif case == "removed-before":
+        trace.emit("broker-1", LogDrop(TP, 2))
+    elif case == "not-there":
+        trace.comes_back()
+        trace.emit("broker-1", LogLocalStart(TP, 2, "load", 0))
+        trace.high_watermark("broker-1", 4, epoch=1)
+    elif case == "load":
+        trace.comes_back()
+    start = {"inside": 1, "active": 5, "removed-less": 4, "no-segment": 3}.get(case, 2)
+    trace.begins(start, "load" if case == "load" else "delete-records")
+    if case == "pause":
+        trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+    elif case in ("down", "load"):
+        if case == "down":
+            trace.comes_back()
+        trace.high_watermark("broker-1", 4, epoch=1)
+    trace.waits(0.6)
+    if case == "removed-less":
+        trace.emit("broker-1", LogDrop(TP, 2))
+        trace.waits(0.6)
+    elif case == "again":
+        trace.begins(3, "delete-records")
+    elif case == "anew":
+        trace.begins(9, "out-of-range")
+    elif case.startswith("cut"):
+        trace.truncate("broker-1", 4)
+        trace.waits(0.6 if case == "cut-before" else 0)
+    elif case == "topic-removed":
+        trace.emit("controller-101", PartRemove(TP, 9, 1, "t"))
+    trace.waits(0.5)
+    assert trace.result("L17").violated == violated
 
 
 def test_ages_by_wrong_clocks() -> None:
@@ -737,6 +825,7 @@ def test_when_a_leader_copies_nothing(hindrance: str, violated: int) -> None:
         trace.truncate("broker-1", 3)
     elif hindrance == "log-start":
         trace.begins(4, "delete-records")
+        trace.emit("broker-1", LogDrop(TP, 4))
     elif hindrance == "unready":
         trace.lead(1, 1)
     elif hindrance == "follower":
