@@ -79,6 +79,13 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "deletion-answer-untaken",
+        WHERE,
+        "R12",
+        "A leader that deletes expired copies does not take the store's answers.",
+        nemesis="tiers",
+    ),
+    Defect(
         "local-retention-uncopied",
         "actors.log",
         "R10",

@@ -332,6 +332,9 @@ PROOFS: dict[str, Proof] = {
     "copy-is-as-old-as-first-record": Proof(
         "tiers", r"of \w+-0 with [\d,]+ as their greatest timestamp, but a record in them has [\d,]+"
     ),
+    "deletion-answer-untaken": Proof(
+        "left-copies", r"broker-\d deletes a copy of bills-0, and did not come to an end of that within"
+    ),
     "failed-copy-ends-task": Proof(
         "left-copies", r"did not begin to copy the segment of bills-0 up to [\d,]+ within 3\.1 s"
     ),

@@ -88,9 +88,11 @@ class RemoteLogManager(msgspec.Struct):
         turn.step.set_timer(f"{TASK}{name}", interval_ms)
         return turn.step.now_ms + interval_ms
 
-    def on_ended(self, ended: Ended, tp: str, kind: str) -> None:
+    def on_ended(self, turn: Turn, ended: Ended, tp: str, kind: str) -> None:
         """A call of a task ended, if there still is one."""
         tasks = self.tasks.get(tp)
+        if kind == EXPIRE and "deletion-answer-untaken" in turn.step.defects:
+            return
         if tasks is not None:
             (tasks.copy if kind == COPY else tasks.expiration).store.on_ended(ended)
 
@@ -98,7 +100,7 @@ class RemoteLogManager(msgspec.Struct):
 COMPONENT: Component[RemoteLogManager, Turn] = Component(
     timers={TASK: lambda manager, turn, _: None},  # whatever is due goes on with the next poll
     answers={
-        COPY: lambda manager, turn, ended, tp: manager.on_ended(ended, tp, COPY),
-        EXPIRE: lambda manager, turn, ended, tp: manager.on_ended(ended, tp, EXPIRE),
+        COPY: lambda manager, turn, ended, tp: manager.on_ended(turn, ended, tp, COPY),
+        EXPIRE: lambda manager, turn, ended, tp: manager.on_ended(turn, ended, tp, EXPIRE),
     },
 )

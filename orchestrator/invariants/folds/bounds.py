@@ -217,6 +217,15 @@ BOUNDS: dict[str, Bound] = {
         ),
         after=("L3",),
     ),
+    "R12/deletion": Bound(
+        "a deletion of a copy ends, once the metadata say that it has begun, or that was given up",
+        (
+            Timer("request.timeout.ms", 1, "a connection to the store that is never made"),
+            Timer("reconnect.backoff.max.ms", 1, "the next one"),
+            Timer("rlmm.config.remote.log.metadata.consume.wait.ms", 1, "to tell that it is over, or to give that up"),
+            Timer("broker.heartbeat.interval.ms", 1, "a broker that hears nothing sees then that this time is over"),
+        ),
+    ),
     "R13": Bound(
         "a copy that need not be retained goes",
         (Timer("remote.log.manager.task.interval.ms", 2, "the task that looks, and one look that came too early"),),

@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 
 from actors.broker.coordinator_common.partitions import REMOTE_LOG_METADATA_TOPIC
+from actors.broker.remote_log.reader_config import STORE_TIMEOUT
+from actors.broker.remote_log.remote_log_config import CONSUME_WAIT
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
+    ConfigChange,
     CtlFault,
     LogHw,
     LogLocalStart,
@@ -25,7 +28,8 @@ from actors.trace.events import (
 )
 from actors.trace.tier_events import DELETED, FINISHED
 from chaos.faults.kinds import kinds_of
-from chaos.faults.store import StaleListing
+from chaos.faults.store import StaleListing, StoreFault
+from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Emissions,
@@ -52,8 +56,13 @@ NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
 GONE = "gone"
 """Name of the obligation that an abandoned copy is deleted."""
+DELETION = "deletion/"
+"""How the names of obligations begin that a broker comes to the end of a deletion."""
 NEVER_US = 1 << 62
+TIERED = "remote.storage.enable"
 STALE = kinds_of(StaleListing)
+RULES = kinds_of(StoreFault)
+"""Faults with which the store answers, or closes the connection: no answer of it is lost."""
 
 
 class Knowledge(KnownCopies):
@@ -195,21 +204,28 @@ class Consumed(Life):
 
 
 class Deletion(msgspec.Struct):
-    """Of a copy, by one broker. begun_us: when it began. left: the objects that the store had then, and has since."""
+    """Of a copy, by one broker, in a leader epoch. begun_us: when it began. left: the objects that the store had then,
+    and has since. first: no deletion of that copy had begun before. stored: the store has deleted objects for it, so
+    that all is done but what comes after."""
 
     begun_us: int
     left: list[str]
+    leader_epoch: int
+    first: bool
+    stored: bool = False
 
 
 class OneCopy(WindowState):
     """One copy of a segment, of partition tp. copier: the broker that copies it, as leader of leader_epoch. orphaned:
     the copier went down or does not lead any more, so that nobody will finish the copy. objects: those that the store
     has. told: a broker has consumed the copy's metadata; finished: and they say that it is finished. deleting: the
-    last deletion that each broker began. untold: all objects
-    were in the store when the copier failed to report that. stale_us: until then the store's lists of objects may be
-    out of date. shortened: the metadata topic may have lost records. consumed: by broker; losses: of the metadata
-    topic. unread: a broker may be past records of that topic that it has not consumed: lower offsets are given again
-    after such a loss, and retention takes what is slowly read."""
+    last deletion that each broker began. untold: all objects were in the store when the copier failed to report that.
+    stale_us: until then the store's lists of objects may be out of date. shortened: the metadata topic may have lost
+    records. consumed: by broker; losses: of the metadata topic. unread: a broker may be past records of that topic that
+    it has not consumed: lower offsets are given again after such a loss, and retention takes what is slowly read.
+    deletion_us: how long a deletion may take once it is told that it begins, or that was given up; wait_us: after which
+    that is; answer_us: how long one waits for an answer of the store that was lost. reached_us: when links to the
+    store, or its process, last changed. untiered: a topic's tiered storage was switched off, which ends deletions."""
 
     tp: str = ""
     copier: str = ""
@@ -225,6 +241,15 @@ class OneCopy(WindowState):
     consumed: dict[str, Consumed] = {}
     losses: PartitionLosses = msgspec.field(default_factory=PartitionLosses)
     unread: bool = False
+    deletion_us: int = 0
+    wait_us: int = 0
+    answer_us: int = 0
+    reached_us: int = -1
+    untiered: bool = False
+
+    def takes_us(self, deletion: Deletion) -> int:
+        """How long a deletion may take once it is told of."""
+        return self.deletion_us + (self.answer_us if self.reached_us >= deletion.begun_us else 0)
 
 
 class HalfCopiesGoAway(WindowInvariant[OneCopy]):
@@ -237,22 +262,25 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     Or it takes a copy for finished, or for deleted, and the metadata do not say so: no other broker learns of that.
     The obligation begins with the first object in the store. It ends when the copy is reported as finished, or when the
     last of its objects is deleted.
+
+    A broker that begins to delete a copy comes to an end, too: it reports the copy as deleted, or gives that up for
+    now. If broker-1 does not take the store's answer, it never deletes anything of that partition again.
     """
 
     id = "R12"
     title = (
         "A copy is complete when it is reported as finished, its metadata say what is reported, and an abandoned copy "
-        "is deleted"
+        "is deleted; who deletes a copy comes to an end"
     )
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a copy is reported as finished or deleted, or is given up; or the last object of an abandoned copy is "
-        "deleted, "
-        "in a window"
+        "a copy is reported as finished or deleted, or is given up; or, in a window, the last object of an abandoned "
+        "copy is deleted, or a deletion ends"
     )
     unseen = (
         "The content of a copy's objects: the check only sees that the store has them.",
         "what a former leader's late request adds to a copy between the beginning of its deletion and the report of it",
+        "deletions of topics whose tiered storage an operator switches off",
     )
     exemptions = {
         "orphaned": "The broker that copied it went down or no longer leads the partition, or the topic was deleted. "
@@ -277,21 +305,36 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, NodeUp, NodeDown, PartAssume, PartChange, PartRemove, LogStart)
+        return (*super().news, ConfigChange, NodeUp, NodeDown, PartAssume, PartChange, PartRemove, LogStart)
 
     def initial(self, key: str, profile: Profile) -> OneCopy:
         losses = PartitionLosses(profile, (f"{REMOTE_LOG_METADATA_TOPIC}-",))
-        return OneCopy(key, beta_us=beta(profile, self.id), losses=losses)
+        return OneCopy(
+            key,
+            beta_us=beta(profile, self.id),
+            losses=losses,
+            deletion_us=beta(profile, f"{self.id}/deletion"),
+            wait_us=1000 * longest_ms(profile, CONSUME_WAIT),
+            answer_us=1000 * longest_ms(profile, STORE_TIMEOUT),
+        )
 
     def hear(self, state: OneCopy, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is NodeUp:
             state.orphaned |= event.node == state.copier
+            self.void(state, f"{DELETION}{event.node}")
             return NOTHING
         if kind is PartRemove:
             state.orphaned |= body.tp == state.tp
+            for node in state.deleting if body.tp == state.tp else ():
+                self.void(state, f"{DELETION}{node}")
             return NOTHING
+        if kind is ConfigChange:
+            state.untiered |= body.key == TIERED and str(body.value).lower() != "true"
+            return NOTHING
+        if kind is NodeDown:
+            self.void(state, f"{DELETION}{event.node}")
         if kind is PartChange or kind is NodeDown:
             state.shortened |= kind is PartChange and may_lose_metadata(body)
             state.unread |= bool(state.losses.take(event))
@@ -302,7 +345,10 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         if kind is PartAssume:
             left = body.role != "leader" or body.leader_epoch != state.leader_epoch
             state.orphaned |= event.node == state.copier and body.tp == state.tp and left
+            self._assumed(state, event, body)
             return NOTHING
+        if kind is CtlFault and REMOTE_STORE in body.targets and body.kind not in RULES:
+            state.reached_us = event.wall
         if kind is CtlFault and body.kind in STALE:
             lag_us = int(body.parameters["delay_max_us"])
             state.stale_us = NEVER_US if body.phase == "start" else event.wall + lag_us
@@ -314,7 +360,16 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             found = self._stored(state, event, body)
         else:
             found = self._told(state, event, body)
-        return [*found, *self.arm(state)] if state.armed_us < 0 else found
+        return [*found, *self.arm(state)]
+
+    @staticmethod
+    def _assumed(state: OneCopy, event: Stamped, body: PartAssume) -> None:
+        """A broker drops its tasks with its leader epoch."""
+        deletion = state.deleting.get(event.node)
+        if deletion is None or body.tp != state.tp:
+            return
+        if body.role != "leader" or body.leader_epoch != deletion.leader_epoch:
+            state.due.pop(f"{DELETION}{event.node}", None)
 
     def _stored(self, state: OneCopy, event: Stamped, body: StoreObject) -> Emissions:
         if body.phase == "deleted":
@@ -323,6 +378,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
                     there.remove(body.object)
             if not state.objects:
                 self.kept(state, GONE)
+            self._progresses(state, event)
             return NOTHING
         if body.object not in state.objects:
             state.objects = [*state.objects, body.object]
@@ -347,7 +403,9 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         elif body.phase == "copied":
             return self._finished(state, event, body)
         elif body.phase == "deleting":
-            state.deleting[event.node] = Deletion(event.wall, list(state.objects))
+            self._deletes(state, event, body)
+        elif body.phase == "delete-failed":
+            self.kept(state, f"{DELETION}{event.node}")
         elif body.phase == "copy-failed":
             return self._gave_up(state, event, body)
         elif body.phase == "deleted":
@@ -376,7 +434,25 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             return self.excused("metadata-lost", state.key, sentence, event)
         return self.violated(state.key, sentence, event)
 
+    def _deletes(self, state: OneCopy, event: Stamped, body: TierSegment) -> None:
+        state.tp = body.tp
+        first = not state.deleting
+        state.deleting[event.node] = Deletion(event.wall, list(state.objects), body.leader_epoch, first)
+        self.void(state, f"{DELETION}{event.node}")
+        if not state.untiered:
+            self.oblige(state, f"{DELETION}{event.node}", event)
+
+    @staticmethod
+    def _progresses(state: OneCopy, event: Stamped) -> None:
+        """The store deletes an object: for whom is certain if only one deletion was ever begun. It has told of that
+        by now."""
+        for node, deletion in state.deleting.items() if len(state.deleting) == 1 else ():
+            obligation = state.due.get(f"{DELETION}{node}")
+            if obligation is not None and deletion.first:
+                deletion.stored, obligation.since_us = True, event.wall
+
     def _deleted(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
+        self.kept(state, f"{DELETION}{event.node}")
         state.tested += 1
         return [
             *self._untold(state, event, f"a copy of {body.tp} as deleted", DELETED),
@@ -388,7 +464,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             return NOTHING
         left = ", ".join(state.objects)
         sentence = f"{event.node} reported a copy of {body.tp} as deleted, but the store still has {left}"
-        deletion = state.deleting.get(event.node) or Deletion(event.wall, list(state.objects))
+        deletion = state.deleting.get(event.node) or Deletion(event.wall, list(state.objects), -1, False)
         # The report comes after the list was asked for, perhaps when the fault is over.
         if deletion.begun_us <= state.stale_us:
             return self.excused("outdated-list", state.key, sentence, event)
@@ -404,7 +480,33 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         sentence = f"{event.node} gave up its copy of {body.tp}, but left {', '.join(state.objects)} in the store"
         return self.violated(state.key, sentence, event)
 
+    # ---- when it is due ---------------------------------------------------------------------------------------
+
+    def due_us(self, state: OneCopy, obligation: Obligation) -> int:
+        """A deletion needs the store and the broker alone: what it tells before and after is given up after a time. For
+        the former, that goes on without a window."""
+        if obligation is state.due.get(GONE):
+            return super().due_us(state, obligation)
+        by = obligation.by
+        assert by is not None, "an event opens it"
+        if not state.core.issuperset((by.node, REMOTE_STORE)):
+            return NEVER_US
+        deletion = state.deleting[by.node]
+        told_us = obligation.since_us + (0 if deletion.stored else state.wait_us)
+        return max(told_us, state.since_us) + state.takes_us(deletion)
+
+    def next_due_us(self, state: OneCopy) -> int:
+        return min(self.due_us(state, each) for each in state.due.values())
+
     def missed(self, state: OneCopy, name: str, obligation: Obligation) -> Emissions:
+        if name.startswith(DELETION):
+            node = name.removeprefix(DELETION)
+            seconds = state.takes_us(state.deleting[node]) / 1_000_000
+            sentence = (
+                f"{node} deletes a copy of {state.tp}, and did not come to an end of that within {seconds:g} s without "
+                "a fault that could prevent it"
+            )
+            return self.violated(state.key, sentence, obligation.by, state.window)
         if REMOTE_STORE not in state.core:
             return NOTHING
         objects = ", ".join(state.objects)

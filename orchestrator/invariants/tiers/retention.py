@@ -166,7 +166,7 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     )
     cases = {LogHw: ("leader",)}
     unseen = (
-        "whether a deletion that has begun succeeds: R12 judges what is reported",
+        "what becomes of a deletion that has begun, and of others while it lasts: R12 judges that, and that it ends",
         "retention by age in runs in which a clock was set",
         "by size, whether too many copies go, past several with the same records, or past what is not copied",
         "partitions whose limits an operator changes, and topics that were created again or removed",

@@ -487,6 +487,7 @@ def test_a_copy_whose_end_nobody_hears_of(objects: list[str], excused: bool) -> 
     trace = Tiers()
     trace.half("a", *objects)
     trace.told("deleting", "a", 0)
+    trace.told("delete-failed", "a", 0)
     trace.told("copy-failed", "a", 0)
     trace.window("open", *EVERYBODY)
     trace.later()
