@@ -84,6 +84,7 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "R12",
         "A leader that deletes expired copies does not take the store's answers.",
         nemesis="tiers",
+        settings=("config.rlmm.config.remote.log.metadata.consume.wait.ms=1000",),
     ),
     Defect(
         "local-retention-uncopied",

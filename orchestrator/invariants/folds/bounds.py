@@ -223,7 +223,7 @@ BOUNDS: dict[str, Bound] = {
             Timer("request.timeout.ms", 1, "a connection to the store that is never made"),
             Timer("reconnect.backoff.max.ms", 1, "the next one"),
             Timer("rlmm.config.remote.log.metadata.consume.wait.ms", 1, "to tell that it is over, or to give that up"),
-            Timer("broker.heartbeat.interval.ms", 1, "a broker that hears nothing sees then that this time is over"),
+            Timer("broker.session.timeout.ms", 0.5, "a broker that hears nothing sees then that this time is over"),
         ),
     ),
     "R13": Bound(

@@ -113,9 +113,13 @@ class WindowInvariant(KeyedInvariant[W]):
         """It need not happen any more."""
         state.due.pop(name, None)
 
+    def judges(self, state: W) -> bool:
+        """Whether anything may be due now."""
+        return state.since_us >= 0
+
     def arm(self, state: W) -> Emissions:
         """Have the obligation that is due first looked at then."""
-        if state.since_us < 0 or not state.due:
+        if not self.judges(state) or not state.due:
             return NOTHING
         due_us = self.next_due_us(state)
         if 0 <= state.armed_us <= due_us:
@@ -136,7 +140,7 @@ class WindowInvariant(KeyedInvariant[W]):
         if at_us != state.armed_us:
             return NOTHING
         state.armed_us = -1
-        if state.since_us < 0:
+        if not self.judges(state):
             return NOTHING
         found: list[Emissions] = []
         for name, obligation in list(state.due.items()):

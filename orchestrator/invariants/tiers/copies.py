@@ -12,6 +12,7 @@ from actors.broker.remote_log.remote_log_config import CONSUME_WAIT
 from actors.log.segment_objects import LEADER_EPOCH, LOG, OFFSET, PRODUCER_SNAPSHOT, TIMESTAMP
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
+    ClockSet,
     ConfigChange,
     CtlFault,
     LogHw,
@@ -28,7 +29,7 @@ from actors.trace.events import (
 )
 from actors.trace.tier_events import DELETED, FINISHED
 from chaos.faults.kinds import kinds_of
-from chaos.faults.store import StaleListing, StoreFault
+from chaos.faults.store import StaleListing
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -51,6 +52,7 @@ from orchestrator.invariants.tiers.known_copies import (
     may_lose_metadata,
     of_process,
 )
+from orchestrator.invariants.tiers.reach import NEVER_US, Reach
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""
@@ -58,11 +60,8 @@ GONE = "gone"
 """Name of the obligation that an abandoned copy is deleted."""
 DELETION = "deletion/"
 """How the names of obligations begin that a broker comes to the end of a deletion."""
-NEVER_US = 1 << 62
 TIERED = "remote.storage.enable"
 STALE = kinds_of(StaleListing)
-RULES = kinds_of(StoreFault)
-"""Faults with which the store answers, or closes the connection: no answer of it is lost."""
 
 
 class Knowledge(KnownCopies):
@@ -224,8 +223,9 @@ class OneCopy(WindowState):
     records. consumed: by broker; losses: of the metadata topic. unread: a broker may be past records of that topic that
     it has not consumed: lower offsets are given again after such a loss, and retention takes what is slowly read.
     deletion_us: how long a deletion may take once it is told that it begins, or that was given up; wait_us: after which
-    that is; answer_us: how long one waits for an answer of the store that was lost. reached_us: when links to the
-    store, or its process, last changed. untiered: a topic's tiered storage was switched off, which ends deletions."""
+    that is; answer_us: how long one waits for an answer of the store that was lost. reach: what keeps brokers from
+    deleting. skewed: brokers whose clocks were set. untiered: a topic's tiered storage was switched off, which ends
+    deletions."""
 
     tp: str = ""
     copier: str = ""
@@ -244,12 +244,14 @@ class OneCopy(WindowState):
     deletion_us: int = 0
     wait_us: int = 0
     answer_us: int = 0
-    reached_us: int = -1
+    reach: Reach = msgspec.field(default_factory=Reach)
+    skewed: set[str] = set()
     untiered: bool = False
 
-    def takes_us(self, deletion: Deletion) -> int:
-        """How long a deletion may take once it is told of."""
-        return self.deletion_us + (self.answer_us if self.reached_us >= deletion.begun_us else 0)
+    def takes_us(self, node: str) -> int:
+        """How long the last deletion of a broker may take once it is told of."""
+        lost = self.reach.loses_since(node, self.deleting[node].begun_us)
+        return self.deletion_us + (self.answer_us if lost else 0)
 
 
 class HalfCopiesGoAway(WindowInvariant[OneCopy]):
@@ -274,13 +276,13 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     )
     source = "KAFKA-17062; KAFKA-17428; Kafka's RemoteLogManager.java"
     tested_when = (
-        "a copy is reported as finished or deleted, or is given up; or, in a window, the last object of an abandoned "
-        "copy is deleted, or a deletion ends"
+        "a copy is reported as finished or deleted, or is given up, or its deletion fails; or, in a window, the last "
+        "object of an abandoned copy is deleted"
     )
     unseen = (
         "The content of a copy's objects: the check only sees that the store has them.",
         "what a former leader's late request adds to a copy between the beginning of its deletion and the report of it",
-        "deletions of topics whose tiered storage an operator switches off",
+        "how long deletions take where an operator switches tiered storage off, or after the broker's clock was set",
     )
     exemptions = {
         "orphaned": "The broker that copied it went down or no longer leads the partition, or the topic was deleted. "
@@ -305,7 +307,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (*super().news, ConfigChange, NodeUp, NodeDown, PartAssume, PartChange, PartRemove, LogStart)
+        return (*super().news, ClockSet, ConfigChange, NodeUp, NodeDown, PartAssume, PartChange, PartRemove, LogStart)
 
     def initial(self, key: str, profile: Profile) -> OneCopy:
         losses = PartitionLosses(profile, (f"{REMOTE_LOG_METADATA_TOPIC}-",))
@@ -321,9 +323,15 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     def hear(self, state: OneCopy, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind in (NodeUp, NodeDown, ClockSet):
+            self.void(state, f"{DELETION}{event.node}")
+            if event.node == REMOTE_STORE:
+                state.reach.touches(event.node, event.wall)
+        if kind is ClockSet:
+            state.skewed.add(event.node)
+            return NOTHING
         if kind is NodeUp:
             state.orphaned |= event.node == state.copier
-            self.void(state, f"{DELETION}{event.node}")
             return NOTHING
         if kind is PartRemove:
             state.orphaned |= body.tp == state.tp
@@ -333,8 +341,6 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         if kind is ConfigChange:
             state.untiered |= body.key == TIERED and str(body.value).lower() != "true"
             return NOTHING
-        if kind is NodeDown:
-            self.void(state, f"{DELETION}{event.node}")
         if kind is PartChange or kind is NodeDown:
             state.shortened |= kind is PartChange and may_lose_metadata(body)
             state.unread |= bool(state.losses.take(event))
@@ -347,12 +353,12 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
             state.orphaned |= event.node == state.copier and body.tp == state.tp and left
             self._assumed(state, event, body)
             return NOTHING
-        if kind is CtlFault and REMOTE_STORE in body.targets and body.kind not in RULES:
-            state.reached_us = event.wall
+        if kind is CtlFault:
+            state.reach.take(body, event.wall)
         if kind is CtlFault and body.kind in STALE:
             lag_us = int(body.parameters["delay_max_us"])
             state.stale_us = NEVER_US if body.phase == "start" else event.wall + lag_us
-        return super().hear(state, event)
+        return [*super().hear(state, event), *self.arm(state)]
 
     def step(self, state: OneCopy, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -405,7 +411,8 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         elif body.phase == "deleting":
             self._deletes(state, event, body)
         elif body.phase == "delete-failed":
-            self.kept(state, f"{DELETION}{event.node}")
+            state.tested += f"{DELETION}{event.node}" in state.due
+            self.void(state, f"{DELETION}{event.node}")
         elif body.phase == "copy-failed":
             return self._gave_up(state, event, body)
         elif body.phase == "deleted":
@@ -439,7 +446,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
         first = not state.deleting
         state.deleting[event.node] = Deletion(event.wall, list(state.objects), body.leader_epoch, first)
         self.void(state, f"{DELETION}{event.node}")
-        if not state.untiered:
+        if not state.untiered and event.node not in state.skewed:
             self.oblige(state, f"{DELETION}{event.node}", event)
 
     @staticmethod
@@ -452,7 +459,7 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
                 deletion.stored, obligation.since_us = True, event.wall
 
     def _deleted(self, state: OneCopy, event: Stamped, body: TierSegment) -> Emissions:
-        self.kept(state, f"{DELETION}{event.node}")
+        self.void(state, f"{DELETION}{event.node}")
         state.tested += 1
         return [
             *self._untold(state, event, f"a copy of {body.tp} as deleted", DELETED),
@@ -483,17 +490,17 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     # ---- when it is due ---------------------------------------------------------------------------------------
 
     def due_us(self, state: OneCopy, obligation: Obligation) -> int:
-        """A deletion needs the store and the broker alone: what it tells before and after is given up after a time. For
-        the former, that goes on without a window."""
+        """A deletion needs no window, but its broker and the store alone: what it tells before and after is given up
+        after a time. For the former, that goes on whatever happens."""
         if obligation is state.due.get(GONE):
-            return super().due_us(state, obligation)
+            return super().due_us(state, obligation) if super().judges(state) else NEVER_US
         by = obligation.by
         assert by is not None, "an event opens it"
-        if not state.core.issuperset((by.node, REMOTE_STORE)):
-            return NEVER_US
-        deletion = state.deleting[by.node]
-        told_us = obligation.since_us + (0 if deletion.stored else state.wait_us)
-        return max(told_us, state.since_us) + state.takes_us(deletion)
+        told_us = obligation.since_us + (0 if state.deleting[by.node].stored else state.wait_us)
+        return max(told_us, state.reach.free_us(by.node)) + state.takes_us(by.node)
+
+    def judges(self, state: OneCopy) -> bool:
+        return True
 
     def next_due_us(self, state: OneCopy) -> int:
         return min(self.due_us(state, each) for each in state.due.values())
@@ -501,12 +508,12 @@ class HalfCopiesGoAway(WindowInvariant[OneCopy]):
     def missed(self, state: OneCopy, name: str, obligation: Obligation) -> Emissions:
         if name.startswith(DELETION):
             node = name.removeprefix(DELETION)
-            seconds = state.takes_us(state.deleting[node]) / 1_000_000
+            seconds = state.takes_us(node) / 1_000_000
             sentence = (
                 f"{node} deletes a copy of {state.tp}, and did not come to an end of that within {seconds:g} s without "
                 "a fault that could prevent it"
             )
-            return self.violated(state.key, sentence, obligation.by, state.window)
+            return self.violated(state.key, sentence, obligation.by)
         if REMOTE_STORE not in state.core:
             return NOTHING
         objects = ", ".join(state.objects)

@@ -73,7 +73,7 @@ class Tiers(TraceBuilder):
     def later(self) -> None:
         """Time passes, in which nothing is recorded."""
         self.wall += LONG_US
-        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+        self.emit("driver", CtlFault("f", "pause", "start", [], {}))
 
 
 # ---- R10 -------------------------------------------------------------------------------------------------------
