@@ -8,8 +8,11 @@ from actors.node.spec import node_name
 from actors.trace.events import IsrPropose, MetaImage, NodeUp, PartChange, QRole, Stamped
 from actors.trace.metadata_history import History
 from orchestrator.invariants.folds.fold import Profile, Witness, witness
-from orchestrator.invariants.mirrors.min_isr import HEARD, KEPT, LeastIsr
+from orchestrator.invariants.mirrors.config_records import HEARD
+from orchestrator.invariants.mirrors.min_isr import LeastIsr
 
+KEPT = 1 << 10
+"""Changes that are kept: all that a run has."""
 NEWS = HEARD
 """Types of the events that say what brokers have heard of."""
 

@@ -7,9 +7,10 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import BrokerReg, ConfigChange, NodeDown, NodeUp, PartAssume, PartChange, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.config_records import resources
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import MetadataView, View
-from orchestrator.invariants.mirrors.min_isr import MIN_ISR, UNSET, resources
+from orchestrator.invariants.mirrors.min_isr import MIN_ISR, UNSET
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named
 
 UNCLEAN_SHUTDOWN = "unclean-shutdown"

@@ -17,9 +17,9 @@ from orchestrator.invariants.folds.fold import (
     Witness,
     witness,
 )
+from orchestrator.invariants.mirrors.config_records import resources
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import Entry, MetadataView, View
-from orchestrator.invariants.mirrors.min_isr import resources
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named, standing
 
 REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")

@@ -22,8 +22,9 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least, remember
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.config_records import HEARD
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
-from orchestrator.invariants.mirrors.min_isr import HEARD, Least, LeastIsr
+from orchestrator.invariants.mirrors.min_isr import Least, LeastIsr
 
 
 class Leadership(msgspec.Struct, frozen=True):

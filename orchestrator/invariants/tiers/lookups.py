@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections import Counter
-from typing import Any
+
+import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.node.spec import node_id
 from actors.trace.events import (
-    ConfigChange,
     CtlFault,
     MetaImage,
     NodeDown,
@@ -24,6 +22,7 @@ from actors.trace.events import (
 )
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, Profile, witness
+from orchestrator.invariants.mirrors.config_records import HEARD_OF_OTHERS, BrokerSettings, broker_settings
 from orchestrator.invariants.tiers.parked import FEATURE, LIST_OFFSETS, Parked, ParkedInvariant, Waits
 
 TIMEOUT = "remote.list.offsets.request.timeout.ms"
@@ -119,22 +118,13 @@ class OneAnswerPerQuestion(ParkedInvariant[Answers]):
 
 
 class Deadlines(Waits):
-    """``settings``: (offset in the metadata log, scope, value) of each change of the broker's setting, in order.
-    ``image``: the end of the broker's metadata image in that log. ``static_ms``: the value with which it started.
-    ``wait_ms``: connection -> the timeout of its waiting request. ``profile``: with the settings of the clients."""
+    """``settings``: the broker's. ``wait_ms``: connection -> the timeout of its waiting request. ``profile``: with the
+    settings of the clients."""
 
     profile: Profile = Profile()
-    settings: list[tuple[int, int, str | None]] = []
-    image: int = 0
-    static_ms: int = 30_000
+    settings: BrokerSettings = msgspec.field(default_factory=BrokerSettings)
     kip_1075: str = "kafka"
     wait_ms: dict[str, int] = {}
-
-    def setting_ms(self) -> int:
-        """The broker's present setting: its own, that of all brokers, or the one with which it started."""
-        values = {scope: value for offset, scope, value in self.settings if offset < self.image}
-        found = next((values[scope] for scope in (0, 1) if values.get(scope) is not None), None)
-        return self.static_ms if found is None else int(found)
 
 
 class DeadlinesBind(ParkedInvariant[Deadlines]):
@@ -170,22 +160,16 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
 
     @property
     def news(self) -> tuple[type[TraceEvent], ...]:
-        return (CtlFault, ConfigChange)
+        return (CtlFault, *HEARD_OF_OTHERS)
 
     def initial(self, key: str, profile: Profile) -> Deadlines:
-        static_ms = profile.number(TIMEOUT, key)
-        return Deadlines(key, static_ms=static_ms, kip_1075=profile.feature(FEATURE, key), profile=profile)
+        settings = broker_settings(profile, key, TIMEOUT)
+        return Deadlines(key, settings=settings, kip_1075=profile.feature(FEATURE, key), profile=profile)
 
     def hear(self, state: Deadlines, event: Stamped) -> Emissions:
-        body: Any = event.body
-        if type(body) is not ConfigChange:
+        if type(event.body) not in HEARD_OF_OTHERS:
             return super().hear(state, event)
-        own = f"broker/{node_id(state.key)}" if state.key.startswith(BROKER) else ""
-        if body.key == TIMEOUT and body.resource in (own, "broker/"):
-            # Two controllers may both have written at an offset; the log has the record of the newer one.
-            change = (body.offset, 0 if body.resource == own else 1, body.value)
-            state.settings = [each for each in state.settings if each[0] < body.offset]
-            insort(state.settings, change, key=lambda each: each[0])
+        state.settings.hear(event)
         return NOTHING
 
     def step(self, state: Deadlines, event: Stamped) -> Emissions:
@@ -198,11 +182,12 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
         if type(body) is TierTask:
             self.finish_read(state, event, body)
         elif type(body) is MetaImage:
-            state.image = body.offset
+            state.settings.hear(event)
         elif type(body) is RpcReply:
             waited = self.answered(state, body)
             return NOTHING if waited is None else self._judge(state, event, body, waited)
         else:
+            state.settings.hear(event)
             state.parked, state.wait_ms = {}, {}
         return NOTHING
 
@@ -222,7 +207,7 @@ class DeadlinesBind(ParkedInvariant[Deadlines]):
     def _wait_ms(self, state: Deadlines, body: RpcPark) -> int:
         if body.version >= TIMEOUT_SINCE and body.timeout_ms > NOT_SUPPLIED.get(state.kip_1075, 0):
             return body.timeout_ms
-        return state.setting_ms()
+        return state.settings.at(TIMEOUT)
 
     def _judge(self, state: Deadlines, event: Stamped, body: RpcReply, waited: Parked) -> Emissions:
         wait_ms = state.wait_ms.pop(body.connection)

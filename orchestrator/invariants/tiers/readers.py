@@ -29,7 +29,7 @@ from orchestrator.invariants.folds.fold import (
     witness,
 )
 from orchestrator.invariants.folds.routes import NODE
-from orchestrator.invariants.tiers.broker_settings import HEARD_OF_OTHERS, BrokerSettings, broker_settings
+from orchestrator.invariants.mirrors.config_records import HEARD_OF_OTHERS, BrokerSettings, broker_settings
 from orchestrator.invariants.tiers.parked import LIST_OFFSETS, REMEMBERED, Timed, TimedInvariant
 
 SERVICE = "krift.request.service.us"
