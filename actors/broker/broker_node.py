@@ -337,7 +337,8 @@ class BrokerNode(msgspec.Struct):
         self.replicas.remove(turn, list(removed))
         self.replicas.apply(turn, self.image.take_changes())
         if self.image.take_reconfigured():
-            self.replicas.reconfigure(turn)
+            if "limits-not-taken-up" not in turn.step.defects:
+                self.replicas.reconfigure(turn)
             threads: int = self.image.config(self.settings.node_id, "", IO_THREADS, self.spec.config[IO_THREADS])
             self.channel.resize(turn.step, threads)
             self.readers.reconfigure(turn)

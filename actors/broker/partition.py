@@ -244,13 +244,18 @@ class Partition(msgspec.Struct):
 
     def configure(self, turn: Turn) -> None:
         """Read the topic's configuration."""
-        settings = turn.settings
+        settings, defects = turn.settings, turn.step.defects
 
         def value(key: str, static: int) -> int:
+            if "limits-of-brokers-first" in defects:
+                static = turn.image.config(settings.node_id, self.topic, key, static)
+                return int(turn.image.config(settings.node_id, "", key, static))
+            if "age-limit-of-file" in defects and key == "retention.ms":
+                return static
             return int(turn.image.config(settings.node_id, self.topic, key, static))
 
         self.min_isr = value("min.insync.replicas", settings.min_insync_replicas)
-        if "min-isr-of-its-own" in turn.step.defects:
+        if "min-isr-of-its-own" in defects:
             self.min_isr = settings.min_insync_replicas
         enabled = turn.image.config(settings.node_id, self.topic, "remote.storage.enable", False)
         tiered = settings.cluster.remote_store and self.topic not in UNTIERED_TOPICS and bool(enabled)

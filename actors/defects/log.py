@@ -175,6 +175,20 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
         settings=("config.krift.os.flush.ms=30000",),
     ),
+    Defect(
+        "limits-not-taken-up",
+        "actors.broker",
+        "P29",
+        "A broker does not go by limits of logs that are changed while it has the replicas.",
+        nemesis="retention",
+    ),
+    Defect(
+        "limits-of-brokers-first",
+        "actors.broker",
+        "L17",
+        "What is set for a broker, or for all of them, goes before what is set for a topic.",
+        nemesis="retention",
+    ),
     Defect("skip-sequence-check", "actors.log", "T2", "A leader accepts any sequence number."),
     Defect(
         "producers-of-leaders-only",

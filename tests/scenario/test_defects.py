@@ -229,6 +229,15 @@ PROOFS: dict[str, Proof] = {
     "segments-always-full": Proof(
         "retention", r"began a new segment of \w+-\d for the batch from \d+ on, although the one before would have \d+"
     ),
+    "limits-not-taken-up": Proof(
+        "changed-limits", r"appended \d+ of bills-0 to a segment of [\d,]+ bytes at least, with segment.bytes = 600"
+    ),
+    "limits-of-brokers-first": Proof(
+        "changed-limits", r"did not delete the segment of bills-0 up to \d+ within .* by retention.bytes = 3,000"
+    ),
+    "age-limit-of-file": Proof(
+        "changed-limits", r"did not move the log start of orders-0 to \d+, past a copy, .* by retention.ms = 2,500"
+    ),
     "anew-keeps-watermark": Proof("retention", r"which it had begun anew at \d+, while its high watermark was \d+"),
     "deletes-to-log-end": Proof("deletions", r"moved the log start of \w+-\d to \d+, above its high watermark \d+"),
     "deletes-whole-batches": Proof(

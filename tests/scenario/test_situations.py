@@ -93,6 +93,7 @@ GIVEN_AWAY = {
     "forgotten-start": ("tiers", "log-start-unfound"),
     "passed-reader": ("retention", "below-start-served"),
     "start-in-segment": ("retention", "log-starts-uncheckpointed"),
+    "changed-limits": ("retention", "limits-not-taken-up"),
 }
 """Pattern of transactions, tiers or deletions -> a nemesis that has a weight for it, and a defect that shows in it."""
 BEGIN_WITH = {

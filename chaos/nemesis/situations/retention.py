@@ -1,9 +1,27 @@
-"""Situations of logs that shrink: records are deleted that somebody still wanted."""
+"""Situations of logs that shrink: records are deleted that somebody still wanted, or by limits that change."""
 
 from __future__ import annotations
 
+from actors.config import SERVER_SYNONYMS
 from chaos.nemesis.parts import Pattern, early, entry, lasting, later
 from chaos.nemesis.scene import Part, Scene
+
+LIMITS = {
+    "segment.bytes": (1000, 3000),
+    "segment.ms": (500, 60_000),
+    "retention.ms": (500, 3000, 60_000),
+    "retention.bytes": (-1, 2000, 6000),
+}
+"""Key of a topic -> values that make a difference within a run."""
+LIMITS_OF_TIERS = {
+    "segment.ms": (300, 1500),
+    "retention.ms": (3000, 60_000),
+    "retention.bytes": (20_000, 100_000),
+    "local.retention.ms": (200, 1500),
+    "local.retention.bytes": (2000, 10_000),
+    "remote.copy.lag.ms": (0, 1500),
+}
+"""The same where segments are copied: nothing is kept longer locally than in all."""
 
 
 def passed_reader(scene: Scene, at_us: int) -> list[Part]:
@@ -39,5 +57,26 @@ def start_in_segment(scene: Scene, at_us: int) -> list[Part]:
     return [*found, entry(scene, dies_us, {"crash": leader}, lasting(scene, 100_000, 800_000))]
 
 
-RETENTION: dict[str, Pattern] = {"passed-reader": passed_reader, "start-in-segment": start_in_segment}
+def changed_limits(scene: Scene, at_us: int) -> list[Part]:
+    """An operator changes how much is kept, and for how long, or when a segment is full: of the topic, of one broker,
+    or of all of them, one over the other, and sometimes takes it back."""
+    at_us, found = early(at_us), list[Part]()
+    limits = LIMITS_OF_TIERS if scene.cast.remote_store else LIMITS
+    keys = scene.draw.sample(sorted(limits), 2)
+    for _ in range(scene.draw.choice((4, 5, 6))):
+        key = scene.draw.choice(keys)
+        whom: Part = scene.draw.choice(({"topic": scene.cast.topic}, {"cluster": True}, {"broker": ["any(1)"]}))
+        name = key if "topic" in whom else SERVER_SYNONYMS[key]
+        value = scene.draw.choice(limits[key])
+        change: Part = {"delete": [name]} if scene.draw.random() < 0.2 else {"set": {name: value}}
+        found.append({"when": {"at": scene.duration(at_us)}, "action": {"configure": {**whom, **change}}})
+        at_us = later(scene, at_us, 200_000, 2_000_000)
+    return found
+
+
+RETENTION: dict[str, Pattern] = {
+    "passed-reader": passed_reader,
+    "start-in-segment": start_in_segment,
+    "changed-limits": changed_limits,
+}
 """Name, as in a nemesis file -> pattern."""

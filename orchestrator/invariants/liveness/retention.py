@@ -7,7 +7,6 @@ from typing import Any
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     ClockSet,
-    ConfigChange,
     LogAppend,
     LogDrop,
     LogLocalStart,
@@ -24,7 +23,8 @@ from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
-from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Limits, Segment, changes_lag
+from orchestrator.invariants.mirrors.known_limits import Limits, known_limits
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_MS, Segment
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
 
 TASK = "remote.log.manager.task.interval.ms"
@@ -38,7 +38,9 @@ class Retained(RetainedLogs):
     it leads; looked: where it began to copy in it, and has come to since: of what others have copied it takes no notice
     any more (``RLMCopyTask.maybeUpdateCopiedOffset``). copying: brokers that copy a segment now. task_us: how long a
     broker may take to see how far a tiered log is copied; copy_us: a leader, to look what it has to copy. no_copies:
-    nobody knows what may be copied, so that no copy is judged."""
+    nobody knows what may be copied, so that no copy is judged. began_by: limits that have changed since a broker began
+    to copy, and that it goes by until it looks again what it has to copy; copied_in: cause and request of the step in
+    which a broker copied a segment last, as it looks again in no step in which it goes on at once."""
 
     copied: dict[str, int] = {}
     leads: dict[str, int] = {}
@@ -47,6 +49,8 @@ class Retained(RetainedLogs):
     task_us: int = 0
     copy_us: int = 0
     no_copies: bool = False
+    began_by: dict[str, list[Limits]] = {}
+    copied_in: dict[str, tuple[str, str]] = {}
 
     def assume(self, node: str, body: PartAssume) -> bool:
         """A broker takes up a role: a leader looks how far the log is copied, once in its leader epoch. Whether the
@@ -57,10 +61,12 @@ class Retained(RetainedLogs):
             return False
         self.looked.pop(node, None)
         self.copying.discard(node)
+        self.began_by.pop(node, None)
         return True
 
-    def tiered(self, node: str, body: TierSegment) -> None:
+    def tiered(self, event: Stamped, body: TierSegment) -> None:
         """A broker copied a segment, or consumed what became of a copy."""
+        node = event.node
         if body.phase == "known" and body.state == FINISHED:
             self.copied[node] = max(body.end + 1, self.copied.get(node, 0))
         elif body.phase == "copied" and node in self.looked:
@@ -69,6 +75,16 @@ class Retained(RetainedLogs):
             self.copying.add(node)
         elif body.phase in ("copied", "copy-failed"):
             self.copying.discard(node)
+            self.copied_in[node] = event.cause, event.req
+            if body.phase == "copy-failed":
+                self.began_by.pop(node, None)
+
+    def copy_limits(self, event: Stamped) -> list[Limits]:
+        """Those by which its broker may have decided to copy what it begins to copy in an event, the present ones
+        first."""
+        if self.copied_in.get(event.node) != (event.cause, event.req):
+            self.began_by.pop(event.node, None)
+        return [*self.limits.within(event), *self.began_by.get(event.node, ())]
 
     def copied_at(self, node: str) -> int:
         """Up to where (exclusive) a broker goes by copies."""
@@ -129,11 +145,11 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         "segments that lay below the log start when their broker ended",
         "by size, whether too much is deleted, of a log of which the trace does not tell all batches",
         "retention by age in runs in which a clock was set",
-        "partitions whose limits an operator changes, and topics that were created again",
+        "partitions whose log becomes a tiered one, or is copied no more, or again",
+        "topics that were created again",
         "tiered logs after an unclean election, or after a disk lost a part of one: a copy may be of another log",
         "whether a copy that has begun succeeds: R12 judges what is reported",
         "copies of partitions that transactions write to, as the trace does not tell the last stable offset",
-        "copies in runs in which remote.copy.lag.ms or remote.copy.lag.bytes was changed",
         "copies that wait until a segment is old enough in runs in which a clock was set",
         "copies that are made too soon of a log of which the trace does not tell all batches, by size",
     )
@@ -148,6 +164,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             beta_us=beta(profile, self.id),
             since_us=0,
             profile=profile,
+            limits=known_limits(key, profile),
             task_us=task_us,
             copy_us=2000 * longest_ms(profile, TASK),
             wrong=wrong,
@@ -156,13 +173,22 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     # ---- the run ----------------------------------------------------------------------------------------------
 
     def hear(self, state: Retained, event: Stamped) -> Emissions:
-        body = event.body
-        if type(body) is ClockSet:
-            self._void_copies(state)
-        elif type(body) is ConfigChange and changes_lag(state.profile, state.key, body):
-            state.no_copies = True
+        if type(event.body) is ClockSet:
             self._void_copies(state)
         return super().hear(state, event)
+
+    def limited(self, state: Retained, event: Stamped, before: Limits, now: Limits) -> Emissions:
+        node = event.node
+        changed = {
+            BYTES: before.own_bytes != now.own_bytes,
+            AGE: before.own_ms != now.own_ms,
+            COPY: (before.copy_lag_ms, before.copy_lag_bytes) != (now.copy_lag_ms, now.copy_lag_bytes),
+        }
+        for kind in [kind for kind, other in changed.items() if other]:
+            self.void(state, f"{node}/{kind}")
+        if changed[COPY] and node in state.copying:
+            state.began_by.setdefault(node, []).append(before)
+        return self._look(state, event)
 
     def restarts(self, state: Retained, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
@@ -170,6 +196,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         for known in (state.copied, state.leads, state.looked):
             known.pop(event.node, None)
         state.copying.discard(event.node)
+        state.began_by.pop(event.node, None)
         if isinstance(body, NodeDown) and body.mode == "lossy":
             state.log(event.node).lose_empty()
         if isinstance(body, NodeDown) and state.key in body.lost and state.limits_at(event.node).tiered:
@@ -200,7 +227,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         elif kind is LogDrop:
             self.gone(state, event, f"{event.node}/{FILES}", body.base)
         elif kind is TierSegment:
-            state.tiered(event.node, body)
+            state.tiered(event, body)
             if body.phase == "copying":
                 early = self._copies(state, event, body)
         elif kind is PartAssume:
@@ -215,27 +242,33 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     def _too_soon(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> Emissions:
         """Whether retention takes segments that its limit lets stay. The log start of a tiered log moves with copies:
         R13 judges that."""
-        kind, limits, log = RETENTION.get(body.reason, ""), state.limits_at(event.node), state.log(event.node)
-        if not kind or state.wrong or not log.role or (limits.tiered and isinstance(body, LogStart)):
+        kind, log = RETENTION.get(body.reason, ""), state.log(event.node)
+        if not kind or state.wrong or not log.role:
             return NOTHING
+        found = [self._stays(state, event, body, limits) for limits in state.limits.within(event)]
+        return self.violated(state.key, found[0], event) if all(found) else NOTHING
+
+    @staticmethod
+    def _stays(state: Retained, event: Stamped, body: LogStart | LogLocalStart, limits: Limits) -> str:
+        """What is wrong with a deletion by these limits, "" nothing is known to be."""
+        kind, log = RETENTION[body.reason], state.log(event.node)
+        if limits.tiered and isinstance(body, LogStart):
+            return ""
         limit = limits.own_bytes if kind == BYTES else limits.own_ms
         name = f"{'local.' if limits.tiered else ''}retention.{kind} = {limit:,}"
         sentence = f"{event.node} deleted segments of {state.key} up to {body.new:,} by {name}"
         if limit < 0:
-            return self.violated(state.key, f"{sentence}, by which all of it stays", event)
+            return f"{sentence}, by which all of it stays"
         if kind == BYTES:
             left = log.most_behind(body.new)
-            if left >= limit:
-                return NOTHING
-            return self.violated(state.key, f"{sentence}, although what is left has {left:,} bytes at most", event)
+            return "" if left >= limit else f"{sentence}, although what is left has {left:,} bytes at most"
         if state.skewed:
-            return NOTHING
+            return ""
         told_ms = max((segment.told_ms for segment in log.between(body.new)), default=-1)
         age_ms = event.wall // 1000 - told_ms
         if told_ms < 0 or age_ms > limit:
-            return NOTHING
-        sentence = f"{sentence}, although the newest record in them was {age_ms:,} ms old"
-        return self.violated(state.key, sentence, event)
+            return ""
+        return f"{sentence}, although the newest record in them was {age_ms:,} ms old"
 
     def _begins(self, state: Retained, event: Stamped, body: LogStart | LogLocalStart) -> None:
         """What had to go has gone, by retention or because it was asked for."""
@@ -260,10 +293,17 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         known = state.due.get(name)
         if known is not None:
             (self.kept if known.since_us <= event.wall and known.target == body.end + 1 else self.void)(state, name)
-        limits, age_ms = state.limits_at(event.node), event.wall // 1000 - body.max_timestamp
-        behind = state.log(event.node).most_behind(body.end + 1)
-        if state.wrong or state.no_copies or self._may_be_due(state, limits, body, age_ms, behind):
+        if state.wrong or state.no_copies:
             return NOTHING
+        behind = state.log(event.node).most_behind(body.end + 1)
+        found = [self._waits(state, event, body, limits, behind) for limits in state.copy_limits(event)]
+        return self.violated(state.key, found[0], event) if all(found) else NOTHING
+
+    def _waits(self, state: Retained, event: Stamped, body: TierSegment, limits: Limits, behind: int) -> str:
+        """What is wrong with the begin of a copy by these limits, with so much behind it at most, "" nothing is."""
+        age_ms = event.wall // 1000 - body.max_timestamp
+        if self._may_be_due(state, limits, body, age_ms, behind):
+            return ""
         by_age = (
             f"its newest record was {age_ms:,} ms old: remote.copy.lag.ms stands for {limits.copy_lag_ms:,} ms"
             if limits.copy_lag_ms > 0
@@ -275,10 +315,9 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             if limits.copy_lag_bytes > 0
             else ""
         )
-        sentence = (
+        return (
             f"{event.node} began to copy the segment of {state.key} up to {body.end + 1:,}, although {by_age}{by_size}"
         )
-        return self.violated(state.key, sentence, event)
 
     @staticmethod
     def _may_be_due(state: Retained, limits: Limits, body: TierSegment, age_ms: int, behind: int) -> bool:

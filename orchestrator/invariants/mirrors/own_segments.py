@@ -1,12 +1,10 @@
-"""The segments of each replica's log, as far as the trace tells their sizes and ages, and the limits of a topic."""
+"""The segments of each replica's log, as far as the trace tells their sizes and ages."""
 
 from __future__ import annotations
 
 import msgspec
 
-from actors.node.spec import split_topic_partition
-from actors.trace.events import ConfigChange, LogAppend, LogLocalStart, LogStart
-from orchestrator.invariants.folds.fold import Profile
+from actors.trace.events import LogAppend, LogLocalStart, LogStart
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 
 BATCH_BYTES, RECORD_BYTES = 61, 10
@@ -17,16 +15,6 @@ UNKNOWN_MS = 1 << 62
 """The age of what nobody knows the timestamps of."""
 REMEMBERED = 4096
 """Batches of a partition whose timestamps are remembered until the last follower has them."""
-AS_RETENTION = -2
-"""A local limit that is that of the whole log."""
-AS_LOCAL = -1
-"""A lag of copies that is the local limit."""
-WORDS = frozenset({"segment", "roll", "retention"})
-"""In the keys that set limits of segments."""
-LAG = "remote.copy.lag."
-"""In the keys that say when a full segment is copied."""
-SWITCHES = frozenset({"remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"})
-"""Keys that decide which limits count."""
 
 
 def least_bytes(body: LogAppend) -> int:
@@ -185,79 +173,3 @@ class OwnLog(msgspec.Struct):
         last = self.segments[-1]
         full = zip(self.segments, self.segments[1:], strict=False)
         return last.most_bytes + sum(each.most_bytes for each, following in full if following.base > offset)
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """How much of a partition is kept, and for how long, -1 without end: by a replica itself, and of a tiered log in
-    all. When a segment is full: at this size, at this age. A full segment is copied at the age copy_lag_ms, -1 at
-    none, or when the segments behind it have copy_lag_bytes, -1 however many they have."""
-
-    own_bytes: int
-    own_ms: int
-    all_bytes: int
-    all_ms: int
-    segment_bytes: int
-    segment_ms: int
-    copy_lag_ms: int
-    copy_lag_bytes: int
-    tiered: bool
-
-
-def limits_of(profile: Profile, key: str, node: str) -> Limits:
-    """The limits that a node has from the beginning of the run."""
-    topic = split_topic_partition(key)[0]
-    own = profile.topics.get(topic, {}).get("config", {})
-
-    def limit(name: str, of_broker: str) -> int:
-        return int(own[name]) if name in own else profile.number(of_broker, node)
-
-    def local(name: str, of_broker: str, whole: int) -> int:
-        found = limit(name, of_broker)
-        return whole if found == AS_RETENTION or not tiered else found
-
-    tiered = str(own.get("remote.storage.enable", False)).lower() == "true"
-    whole = limit("retention.bytes", "log.retention.bytes"), limit("retention.ms", "log.retention.ms")
-    own_bytes = local("local.retention.bytes", "log.local.retention.bytes", whole[0])
-    own_ms = local("local.retention.ms", "log.local.retention.ms", whole[1])
-    lag_ms = limit("remote.copy.lag.ms", "log.remote.copy.lag.ms")
-    lag_bytes = limit("remote.copy.lag.bytes", "log.remote.copy.lag.bytes")
-    return Limits(
-        own_bytes,
-        own_ms,
-        *whole,
-        limit("segment.bytes", "log.segment.bytes"),
-        limit("segment.ms", "log.roll.ms"),
-        own_ms if lag_ms == AS_LOCAL else lag_ms,
-        own_bytes if lag_bytes == AS_LOCAL else lag_bytes,
-        tiered,
-    )
-
-
-def known_limits(known: dict[str, Limits], profile: Profile, key: str, node: str) -> Limits:
-    """Those limits, by node, worked out once."""
-    found = known.get(node)
-    if found is None:
-        found = known[node] = limits_of(profile, key, node)
-    return found
-
-
-def changes_limits(profile: Profile, key: str, body: ConfigChange) -> bool:
-    """Whether a change may give a partition other limits than the run began with."""
-    sets_one = body.key in SWITCHES or not WORDS.isdisjoint(body.key.split("."))
-    return sets_one and changes(profile, key, body)
-
-
-def changes_lag(profile: Profile, key: str, body: ConfigChange) -> bool:
-    """Whether a change may have full segments of a partition copied at another time than in the beginning."""
-    return LAG in body.key and changes(profile, key, body)
-
-
-def changes(profile: Profile, key: str, body: ConfigChange) -> bool:
-    """Whether a change may give a partition another value of a key than the run began with."""
-    kind, _, name = body.resource.partition("/")
-    if kind != "topic":
-        return True
-    if name != split_topic_partition(key)[0]:
-        return False
-    first = profile.topics.get(name, {}).get("config", {}).get(body.key)
-    return first is None or body.value is None or str(first).lower() != body.value.lower()

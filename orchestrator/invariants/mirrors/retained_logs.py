@@ -28,7 +28,9 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState
-from orchestrator.invariants.mirrors.own_segments import Limits, OwnLog, Timestamps, changes_limits, known_limits
+from orchestrator.invariants.mirrors.config_records import HEARD
+from orchestrator.invariants.mirrors.known_limits import KnownLimits, Limits, switches
+from orchestrator.invariants.mirrors.own_segments import OwnLog, Timestamps
 from orchestrator.invariants.mirrors.stops import Stops
 
 BYTES, AGE = "bytes", "ms"
@@ -39,12 +41,13 @@ RETENTION = {"retention-bytes": BYTES, "retention-ms": AGE}
 
 class RetainedLogs(WindowState):
     """Of a partition. logs: by broker. stops: faults that stop brokers, and when the last one of each ended. wrong:
-    nothing is judged: limits were changed, or an unclean election or a disk took something that may have been copied.
+    nothing is judged: another kind of limits counts, or an unclean election or a disk took something that may have been
+    copied.
     skewed: a clock was set, so that no age is judged."""
 
     profile: Profile = Profile()
     logs: dict[str, OwnLog] = {}
-    limits: dict[str, Limits] = {}
+    limits: KnownLimits = msgspec.field(default_factory=KnownLimits)
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
     stops: Stops = msgspec.field(default_factory=Stops)
     wrong: bool = False
@@ -78,7 +81,7 @@ class RetainedLogs(WindowState):
 
     def limits_at(self, node: str) -> Limits:
         """Those of a broker."""
-        return known_limits(self.limits, self.profile, self.key, node)
+        return self.limits.at(node)
 
     def give_up(self) -> None:
         """Nothing is judged from now on."""
@@ -93,15 +96,29 @@ class RetentionInvariant(WindowInvariant[R]):
     """A broker deletes by itself: it needs no window, only time. One that a fault stopped begins anew."""
 
     route = PARTITION
-    types = (LogAppend, LogRoll, LogHw, LogStart, LogLocalStart, LogTrunc, PartAssume, PartChange, TierSegment)
+    types: tuple[type, ...] = (
+        LogAppend,
+        LogRoll,
+        LogHw,
+        LogStart,
+        LogLocalStart,
+        LogTrunc,
+        PartAssume,
+        PartChange,
+        TierSegment,
+    )
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (CtlFault, ClockSet, ConfigChange, NodeUp, NodeDown, PartRemove)
+        return (CtlFault, ClockSet, NodeDown, *HEARD)
 
     def hear(self, state: R, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind in HEARD:
+            changed = state.limits.hear(event)
+            if changed is not None:
+                return self.limited(state, event, *changed)
         if kind is CtlFault:
             state.stops.take(event, body)
             return self.arm(state)
@@ -110,14 +127,19 @@ class RetentionInvariant(WindowInvariant[R]):
             for name in [name for name in state.due if name.endswith(f"/{AGE}")]:
                 del state.due[name]
         elif kind is ConfigChange:
-            if changes_limits(state.profile, state.key, body):
+            if switches(state.profile, state.key, body):
                 state.give_up()
         elif kind is PartRemove:
             if body.tp == state.key:
                 state.give_up()
-        else:
+        elif kind is NodeUp or kind is NodeDown:
             self.restarts(state, event, body)
         return NOTHING
+
+    def limited(self, state: R, event: Stamped, before: Limits, now: Limits) -> Emissions:
+        """A broker goes by other limits from now on. What was due by a former one need not happen any more; what is due
+        by the new one has all the time from now on."""
+        raise NotImplementedError
 
     def restarts(self, state: R, event: Stamped, body: NodeUp | NodeDown) -> None:
         """A broker ends, and its disk may lose something; or it comes back, with an empty disk, if that was wiped."""

@@ -9,7 +9,6 @@ import msgspec
 from actors.node.spec import is_recreated
 from actors.trace.events import (
     ClockSet,
-    ConfigChange,
     CtlFault,
     DiskRuleChange,
     LogAppend,
@@ -25,16 +24,10 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
+from orchestrator.invariants.mirrors.config_records import HEARD
+from orchestrator.invariants.mirrors.known_limits import KnownLimits, Limits, known_limits
 from orchestrator.invariants.mirrors.log_mirror import ANEW
-from orchestrator.invariants.mirrors.own_segments import (
-    UNKNOWN_BYTES,
-    UNKNOWN_MS,
-    Limits,
-    Timestamps,
-    changes_limits,
-    known_limits,
-    least_bytes,
-)
+from orchestrator.invariants.mirrors.own_segments import UNKNOWN_BYTES, UNKNOWN_MS, Timestamps, least_bytes
 
 SYNC_US = 1_000_000
 """A Sync of a disk that nothing slows down takes less."""
@@ -104,9 +97,8 @@ class Loss(msgspec.Struct, frozen=True):
 class Rolling(State):
     """active: of each broker, but for one that was cut or read from the disk since: nobody knows what is in it until
     the next one begins. begun: of each broker, the last segment that began, until its next batch. full: by broker;
-    losses: of brokers that are down. timers: whose disk is slow, or who is
-    stopped; ``free_us``: when the last Sync that this held up is over. changed: the limits are not those of the
-    beginning any more. skewed: nodes whose clock was set."""
+    losses: of brokers that are down. timers: whose disk is slow, or who is stopped; ``free_us``: when the last Sync
+    that this held up is over. recreated: it is of a topic that was created again. skewed: nodes whose clock was set."""
 
     profile: Profile = Profile()
     active: dict[str, Active] = {}
@@ -115,9 +107,9 @@ class Rolling(State):
     losses: dict[str, Loss] = {}
     timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
     free_us: dict[str, int] = {}
-    limits: dict[str, Limits] = {}
+    limits: KnownLimits = msgspec.field(default_factory=KnownLimits)
     timestamps: Timestamps = msgspec.field(default_factory=Timestamps)
-    changed: bool = False
+    recreated: bool = False
     skewed: set[str] = set()
 
 
@@ -147,7 +139,7 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
     types = (LogAppend, LogRoll, LogTrunc, LogStart, LogLocalStart, PartAssume)
     unseen = (
         "segments that were truncated or read from the disk: what is left in them is not known",
-        "partitions whose limits an operator changes, and topics that were created again",
+        "topics that were created again",
         "a segment that is rolled too early for a marker, after one, or by no request",
         "the age of a marker that a leader wrote whose clock was set",
         "a loss of what was full in an earlier life of the broker, or for a second at most",
@@ -156,14 +148,16 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (NodeUp, NodeDown, ConfigChange, ClockSet, CtlFault, DiskRuleChange)
+        return (NodeDown, ClockSet, CtlFault, DiskRuleChange, *HEARD)
 
     def initial(self, key: str, profile: Profile) -> Rolling:
-        return Rolling(key, profile=profile, changed=is_recreated(key))
+        return Rolling(key, profile=profile, limits=known_limits(key, profile), recreated=is_recreated(key))
 
     def hear(self, state: Rolling, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
+        if kind in HEARD:
+            state.limits.hear(event)
         if kind is NodeUp:
             state.active.pop(event.node, None)
             state.begun.pop(event.node, None)
@@ -174,8 +168,6 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
             state.skewed.add(event.node)
         elif kind is CtlFault or kind is DiskRuleChange:
             self._hinder(state, event, body)
-        elif changes_limits(state.profile, state.key, body):
-            state.changed = True
         return NOTHING
 
     def step(self, state: Rolling, event: Stamped) -> Emissions:
@@ -260,7 +252,7 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
                 active = state.active[event.node] = Active()
                 active.add(body, newest_ms, told_ms)
             return NOTHING
-        wrong = self._wrong(state, event.node, active, least_bytes(body), newest_ms)
+        wrong = self._wrong(state, event, active, least_bytes(body), newest_ms)
         active.add(body, newest_ms, told_ms)
         if not wrong:
             return self._too_soon(state, event, body, told_ms)
@@ -274,15 +266,17 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         refuses, and retention makes the active one full: the batch is the reason if its append is the next that the
         node does in the same step."""
         begun = state.begun.pop(event.node, None)
-        if begun is None or (begun.seq + 1, begun.req) != (event.seq, event.req) or state.changed:
+        if begun is None or (begun.seq + 1, begun.req) != (event.seq, event.req) or state.recreated:
             return NOTHING
-        full, limits = begun.full, known_limits(state.limits, state.profile, state.key, event.node)
+        full = begun.full
         if not body.size or min(full.told_ms, told_ms) < 0 or full.most_bytes >= UNKNOWN_BYTES:
             return NOTHING
         state.tested += 1
         size, age_ms = full.most_bytes + body.size, told_ms - full.told_ms
-        if size > limits.segment_bytes or age_ms > limits.segment_ms:
-            return NOTHING
+        for limits in state.limits.within(event):
+            if size > limits.segment_bytes or age_ms > limits.segment_ms:
+                return NOTHING
+        limits = state.limits.at(event.node)
         sentence = (
             f"{event.node} began a new segment of {state.key} for the batch from {body.base:,} on, although the one "
             f"before would have {size:,} bytes with it, with segment.bytes = {limits.segment_bytes:,}, and was "
@@ -290,12 +284,17 @@ class SegmentsAreRolled(KeyedInvariant[Rolling]):
         )
         return self.violated(state.key, sentence, begun.by, event)
 
-    def _wrong(self, state: Rolling, node: str, active: Active, size: int, newest_ms: int) -> str:
+    def _wrong(self, state: Rolling, event: Stamped, active: Active, size: int, newest_ms: int) -> str:
         """Why a batch does not belong into the active segment, "" if it may."""
-        if not active.least_bytes or state.changed:
+        if not active.least_bytes or state.recreated:
             return ""
         state.tested += 1
-        limits = known_limits(state.limits, state.profile, state.key, node)
+        found = [self._is_full(active, size, newest_ms, limits) for limits in state.limits.within(event)]
+        return found[0] if all(found) else ""
+
+    @staticmethod
+    def _is_full(active: Active, size: int, newest_ms: int, limits: Limits) -> str:
+        """Why the active segment takes no such batch by these limits, "" it may."""
         if active.least_bytes + size > limits.segment_bytes:
             return f"of {active.least_bytes:,} bytes at least, with segment.bytes = {limits.segment_bytes:,}"
         if UNKNOWN_MS in (active.first_ms, newest_ms):

@@ -23,6 +23,7 @@ from actors.trace.events import (
 from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED, STARTED
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
+from orchestrator.invariants.mirrors.known_limits import Limits, known_limits
 from orchestrator.invariants.mirrors.own_segments import UNKNOWN_BYTES, OwnLog
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
@@ -169,7 +170,8 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         "what becomes of a deletion that has begun, and of others while it lasts: R12 judges that, and that it ends",
         "retention by age in runs in which a clock was set",
         "by size, whether too many copies go, past several with the same records, or past what is not copied",
-        "partitions whose limits an operator changes, and topics that were created again or removed",
+        "partitions whose log becomes a tiered one, or is copied no more, or again",
+        "topics that were created again or removed",
         "partitions that may have lost committed records, or their metadata: a copy may be of another log",
         "copies that were never finished, and that lie in the log, or behind a copy that does: R12 judges those",
     )
@@ -177,7 +179,8 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     def initial(self, key: str, profile: Profile) -> Kept:
         beta_us = beta(profile, self.id)
         losses = PartitionLosses(profile, (key, f"{REMOTE_LOG_METADATA_TOPIC}-"))
-        return Kept(key, beta_us=beta_us, since_us=0, profile=profile, wrong=is_recreated(key), losses=losses)
+        limits, wrong = known_limits(key, profile), is_recreated(key)
+        return Kept(key, beta_us=beta_us, since_us=0, profile=profile, limits=limits, wrong=wrong, losses=losses)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 
@@ -198,6 +201,15 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
         lost = state.losses.take(event)
         if any(each.tp == state.key or each.tp.startswith(REMOTE_LOG_METADATA_TOPIC) for each in lost):
             state.give_up()
+
+    def limited(self, state: Kept, event: Stamped, before: Limits, now: Limits) -> Emissions:
+        if event.node != state.leader:
+            return NOTHING
+        if before.all_bytes != now.all_bytes:
+            self.void(state, LOG_BYTES)
+        if before.all_ms != now.all_ms:
+            self.void(state, LOG_AGE)
+        return self._look(state, event)
 
     def restarts(self, state: Kept, event: Stamped, body: NodeUp | NodeDown) -> None:
         super().restarts(state, event, body)
@@ -245,30 +257,33 @@ class ExpiredCopiesGoAway(RetentionInvariant[Kept]):
     def _too_soon(self, state: Kept, event: Stamped, body: LogStart, was: int) -> Emissions:
         """Whether the log start moves past copies that their limit lets stay: past the last one of them, as the limit
         that is told of is the one by which that goes. ``was``: where the log began before."""
-        kind, limits = RETENTION.get(body.reason, ""), state.limits_at(event.node)
-        if not kind or state.wrong or not limits.tiered:
+        if body.reason not in RETENTION or state.wrong:
             return NOTHING
+        copies = of_process(state.known, AllCopies, event).that_end(body.new)
+        found = [self._stay(state, event, body, was, limits, copies) for limits in state.limits.within(event)]
+        by = [copies[0].by] if copies else []
+        return self.violated(state.key, found[0], *by, event) if all(found) else NOTHING
+
+    @staticmethod
+    def _stay(state: Kept, event: Stamped, body: LogStart, was: int, limits: Limits, copies: list[Copy]) -> str:
+        """What is wrong with a log start past copies by these limits, "" nothing is known to be."""
+        if not limits.tiered:
+            return ""
+        kind = RETENTION[body.reason]
         limit = limits.all_bytes if kind == BYTES else limits.all_ms
         sentence = (
             f"{event.node} moved the log start of {state.key} to {body.new:,}, past a copy, by retention.{kind} = "
             f"{limit:,}"
         )
         if limit < 0:
-            return self.violated(state.key, f"{sentence}, by which all copies stay", event)
-        copies = of_process(state.known, AllCopies, event).that_end(body.new)
+            return f"{sentence}, by which all copies stay"
         if kind == BYTES and copies:
             left = state.most_left(event, was, body.new)
-            if left >= limit:
-                return NOTHING
-            sentence = f"{sentence}, although what is left has {left:,} bytes at most"
-            return self.violated(state.key, sentence, copies[0].by, event)
-        if state.skewed or not copies:
-            return NOTHING
+            return "" if left >= limit else f"{sentence}, although what is left has {left:,} bytes at most"
+        if kind == BYTES or state.skewed or not copies:
+            return ""
         age_ms = event.wall // 1000 - min(copy.max_timestamp for copy in copies)
-        if age_ms > limit:
-            return NOTHING
-        sentence = f"{sentence}, although the newest record in it was {age_ms:,} ms old"
-        return self.violated(state.key, sentence, copies[0].by, event)
+        return "" if age_ms > limit else f"{sentence}, although the newest record in it was {age_ms:,} ms old"
 
     def _honest(self, state: Kept, event: Stamped, body: TierSegment) -> Emissions:
         """Whether a leader tells the age of a segment that it copies: retention goes by that."""

@@ -196,8 +196,8 @@ def test_an_answer_ends_the_wait_for_it() -> None:
 
 
 def test_a_proposal_that_was_given_up_is_in_the_way_until_it_is_answered() -> None:
-    """Shows that a leader whose answer is lost, again and again, is not late, nor when it leads anew; and that it is late
-    some time after the answer."""
+    """Shows that a leader whose answer is lost, again and again, is not late, nor when it leads anew; and that it is
+    late some time after the answer."""
     for again in (False, True):
         run = behind()
         run.passes(5)
