@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ from actors.trace.events import (
     PartRemove,
     Stamped,
     TierSegment,
+    TraceEvent,
 )
 from orchestrator.invariants.folds.fold import NOTHING, TOO_SHORT, Emissions, Profile, witness
 from orchestrator.invariants.folds.routes import PARTITION
