@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -25,46 +24,49 @@ from actors.node.purgatory import PREFIX, Key
 
 class DelayedRemoteFetch(AwaitsRead):
     """A Fetch of which partitions are being read from remote storage. results: of all its partitions, as far as they
-    are known; tasks: partition -> the read that it waits for."""
+    are known; tasks: read that it waits for -> the place of its result."""
 
     params: FetchParams
     results: list[ReadResult]
-    tasks: dict[str, int] = msgspec.field(default_factory=dict)
+    tasks: dict[int, int] = msgspec.field(default_factory=dict)
 
     timer: ClassVar[str] = f"{PREFIX}remote-fetch"
 
     @property
-    def keys(self) -> Iterable[Key]:
+    def keys(self) -> list[Key]:
         return [(READABLE, result.item.tp) for result in self.results if result.remote]
+
+    @property
+    def _open(self) -> list[ReadResult]:
+        """What it waits for."""
+        return [self.results[place] for place in self.tasks.values()]
 
     def try_complete(self, context: Turn, key: Key) -> bool:
         """Whether every read is done, or a partition of them is no longer to be had here."""
-        return not self.tasks or any(_lost(context, self.params, tp) for tp in self.tasks)
+        return not self.tasks or any(_lost(context, self.params, result.item.tp) for result in self._open)
 
     def on_complete(self, context: Turn) -> None:
-        for result in self.results:
-            error = _lost(context, self.params, result.item.tp) if result.item.tp in self.tasks else KafkaError.NONE
+        for result in self._open:
+            error = _lost(context, self.params, result.item.tp)
             if error:
                 result.error, result.batches = error, []
-        self._give_up(context, expired=False)
-        answer(context, self.params, self.results)
+        self._answer(context, expired=False)
 
     def on_expiration(self, context: Turn) -> None:
         """What is not there yet is answered with nothing; the client asks again."""
-        self._give_up(context, expired=True)
+        self._answer(context, expired=True)
+
+    def _answer(self, context: Turn, *, expired: bool) -> None:
+        for task in self.tasks:
+            context.readers.pools[READER].give_up(context, task, expired=expired, interrupt=False)
         answer(context, self.params, self.results)
 
-    def _give_up(self, context: Turn, *, expired: bool) -> None:
-        for task in self.tasks.values():
-            context.readers.pools[READER].give_up(context, task, expired=expired, interrupt=False)
-
     def on_read(self, context: Turn, task: RemoteLogReader) -> None:
-        if self.tasks.get(task.tp) != task.number:
+        place = self.tasks.pop(task.number, None)
+        if place is None:
             return
-        del self.tasks[task.tp]
-        for result in self.results:
-            if result.item.tp == task.tp:
-                result.error, result.batches, result.aborted = task.error, task.batches, task.aborted
+        result = self.results[place]
+        result.error, result.batches, result.aborted = task.error, task.batches, task.aborted
         context.purgatory.try_complete(context, self.connection, (READABLE, task.tp))
 
 
@@ -75,17 +77,16 @@ def begin(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
     wait_ms = int(turn.image.config(turn.settings.node_id, "", FETCH_MAX_WAIT, static))
     delayed = DelayedRemoteFetch(params.connection, turn.step.now_ms + wait_ms, params, results)
     tasks = []
-    for result in results:
+    for place, result in enumerate(results):
         if result.remote:
             task = _task(turn, params, result)
-            delayed.tasks[task.tp] = task.number
-            tasks.append((task, result))
+            delayed.tasks[task.number] = place
+            tasks.append(task)
     turn.purgatory.park(turn.step, delayed)
-    for task, result in tasks:
+    for task in tasks:
         if not turn.readers.pools[READER].submit(turn, task):
-            del delayed.tasks[task.tp]
-            result.error = KafkaError.UNKNOWN_SERVER_ERROR
-    purgatory.readable(turn, tasks[0][0].tp)
+            results[delayed.tasks.pop(task.number)].error = KafkaError.UNKNOWN_SERVER_ERROR
+    purgatory.readable(turn, tasks[0].tp)
 
 
 def _task(turn: Turn, params: FetchParams, result: ReadResult) -> RemoteLogReader:
