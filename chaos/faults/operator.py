@@ -186,6 +186,7 @@ class Configuration(AdminAction):
         draw = scene.draw
         return [
             {"cluster": True, "set": {"remote.list.offsets.request.timeout.ms": draw.choice((300, 1000, 5000))}},
+            {"cluster": True, "set": {"remote.fetch.max.wait.ms": draw.choice((100, 300, 800))}},
             {"broker": ["any(1)"], "set": {"remote.log.reader.threads": draw.choice((1, 2, 4))}},
             {"topic": scene.cast.topic, "set": {"local.retention.bytes": draw.choice((1, 10_000))}},
         ]

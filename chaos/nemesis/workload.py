@@ -63,7 +63,7 @@ def workload_of(
     nemesis: Nemesis, seed: int, topic: str, brokers: int, timers: Timers, chaos_us: int, tiered: bool
 ) -> list[Part]:
     """Entries of the workload: producers, consumers, probers, at least one of each of the first two. Of a topic that is
-    ``tiered``, look-ups may wait for remote storage."""
+    ``tiered``, look-ups may wait for remote storage, and consumers that go back."""
     kinds = nemesis.workload
     counts = stream(nemesis.name, seed, "workload")
     producers, consumers, probers = (
@@ -87,7 +87,9 @@ def workload_of(
     for number in range(max(1, consumers)):
         draw = stream(nemesis.name, seed, f"workload/consumer/{number}")
         outside = _external(stream(nemesis.name, seed, f"workload/external/{number}"), nemesis)
-        rewinds = _rewinds(stream(nemesis.name, seed, f"workload/rewinds/{number}"), nemesis) if outside else {}
+        rewinds: Part = {}
+        if outside or tiered:
+            rewinds = _rewinds(stream(nemesis.name, seed, f"workload/rewinds/{number}"), nemesis, far=not outside)
         entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside, **rewinds}})
     has_transactions = bool(transactional_ids_of([*entries, *members]))
     for number in range(probers):
@@ -299,13 +301,14 @@ def _external(draw: random.Random, nemesis: Nemesis) -> Part:
     return {"external-offsets": {"every": format_duration(draw.choice((50, 200, 1000)) * 1000)}}
 
 
-def _rewinds(draw: random.Random, nemesis: Nemesis) -> Part:
+def _rewinds(draw: random.Random, nemesis: Nemesis, far: bool) -> Part:
     """Whether a consumer looks for what is some time old, and reads it again. It waits with the first look until it is
-    told where it had been."""
+    told where it had been. Far back is what remote storage may have alone by then."""
     if pick(draw, nemesis.workload.rewinds) == "no":
         return {}
-    every_ms, by_ms = draw.choice((1500, 2500)), draw.choice((500, 2000))
-    return {"rewind": {"every": format_duration(every_ms * 1000), "by": format_duration(by_ms * 1000)}}
+    every_ms, by_ms = ((700, 1500), (2000, 4000, 8000)) if far else ((1500, 2500), (500, 2000))
+    every, by = draw.choice(every_ms), draw.choice(by_ms)
+    return {"rewind": {"every": format_duration(every * 1000), "by": format_duration(by * 1000)}}
 
 
 def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Part]:

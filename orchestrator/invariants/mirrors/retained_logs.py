@@ -97,7 +97,7 @@ class RetentionInvariant(WindowInvariant[R]):
     """A broker deletes by itself: it needs no window, only time. One that a fault stopped begins anew."""
 
     route = PARTITION
-    types: tuple[type, ...] = (
+    types: ClassVar[tuple[type[TraceEvent], ...]] = (
         LogAppend,
         LogRoll,
         LogHw,

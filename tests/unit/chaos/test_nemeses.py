@@ -218,6 +218,19 @@ def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
     assert nemesis.loaded(1).document.value["chaos"] == []
 
 
+def test_consumers_go_back_where_there_is_remote_storage() -> None:
+    """Shows that a consumer rewinds as the nemesis says, but in no cluster without a remote store, nor one that keeps
+    its offsets outside Kafka."""
+    for store, external, rewinds in (("yes", "no", True), ("no", "no", False), ("yes", "yes", False)):
+        text = (
+            f"{SMALL}shape: {{remote-store: {{{store}: 1}}}}\n"
+            f"workload: {{rewinds: {{yes: 1}}, external: {{{external}: 1}}}}\n"
+        )
+        workload = sources.from_text(text, "mine.yaml").loaded(1).document.value["workload"]
+        consumers = [entry["consumer"] for entry in workload if "consumer" in entry]
+        assert consumers and all(("rewind" in each) == rewinds for each in consumers), (store, external)
+
+
 @pytest.mark.parametrize(
     ("shape", "drawn"),
     [
