@@ -20,6 +20,7 @@ from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED
 from actors.node.purgatory import PREFIX, Key
+from actors.trace.events import RemoteFetchEnd
 
 
 class DelayedRemoteFetch(AwaitsRead):
@@ -43,6 +44,8 @@ class DelayedRemoteFetch(AwaitsRead):
 
     def try_complete(self, context: Turn, key: Key) -> bool:
         """Whether every read is done, or a partition of them is no longer to be had here."""
+        if "first-read-answers" in context.step.defects and len(self.tasks) < len(self.keys):
+            return True
         return not self.tasks or any(_lost(context, self.params, result.item.tp) for result in self._open)
 
     def on_complete(self, context: Turn) -> None:
@@ -57,9 +60,11 @@ class DelayedRemoteFetch(AwaitsRead):
         self._answer(context, expired=True)
 
     def _answer(self, context: Turn, *, expired: bool) -> None:
-        for task in self.tasks:
-            context.readers.pools[READER].give_up(context, task, expired=expired, interrupt=False)
+        if "expired-fetch-keeps-reads" not in context.step.defects:
+            for task in self.tasks:
+                context.readers.pools[READER].give_up(context, task, expired=expired, interrupt=False)
         answer(context, self.params, self.results)
+        context.step.record(RemoteFetchEnd(self.connection, self.params.correlation_id, expired))
 
     def on_read(self, context: Turn, task: RemoteLogReader) -> None:
         place = self.tasks.pop(task.number, None)
@@ -67,15 +72,14 @@ class DelayedRemoteFetch(AwaitsRead):
             return
         result = self.results[place]
         result.error, result.batches, result.aborted = task.error, task.batches, task.aborted
-        context.purgatory.try_complete(context, self.connection, (READABLE, task.tp))
+        if "reads-wake-no-fetch" not in context.step.defects:
+            context.purgatory.try_complete(context, self.connection, (READABLE, task.tp))
 
 
 def begin(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
     """Read what lies below the local log start, and answer when that is there, or remote.fetch.max.wait.ms is over. A
     read for which there is no room fails at once."""
-    static = turn.settings.remote_log.fetch_max_wait_ms
-    wait_ms = int(turn.image.config(turn.settings.node_id, "", FETCH_MAX_WAIT, static))
-    delayed = DelayedRemoteFetch(params.connection, turn.step.now_ms + wait_ms, params, results)
+    delayed = DelayedRemoteFetch(params.connection, _deadline_ms(turn, params), params, results)
     tasks = []
     for place, result in enumerate(results):
         if result.remote:
@@ -85,8 +89,20 @@ def begin(turn: Turn, params: FetchParams, results: list[ReadResult]) -> None:
     turn.purgatory.park(turn.step, delayed)
     for task in tasks:
         if not turn.readers.pools[READER].submit(turn, task):
-            results[delayed.tasks.pop(task.number)].error = KafkaError.UNKNOWN_SERVER_ERROR
+            rejected = results[delayed.tasks.pop(task.number)]
+            if "rejected-fetch-untold" not in turn.step.defects:
+                rejected.error = KafkaError.UNKNOWN_SERVER_ERROR
     purgatory.readable(turn, tasks[0].tp)
+
+
+def _deadline_ms(turn: Turn, params: FetchParams) -> int:
+    """When the Fetch is answered at the latest, however long its client would wait for data."""
+    if "remote-fetch-waits-as-asked" in turn.step.defects:
+        return params.deadline_ms
+    static = turn.settings.remote_log.fetch_max_wait_ms
+    if "remote-fetch-wait-of-start" in turn.step.defects:
+        return turn.step.now_ms + static
+    return turn.step.now_ms + int(turn.image.config(turn.settings.node_id, "", FETCH_MAX_WAIT, static))
 
 
 def _task(turn: Turn, params: FetchParams, result: ReadResult) -> RemoteLogReader:

@@ -15,7 +15,7 @@ from actors.node.errors import KafkaError
 from actors.node.isolation import READ_COMMITTED
 from actors.node.messages import check_fields
 from actors.node.purgatory import PREFIX, DelayedOperation, Key
-from actors.trace.events import FetchTold
+from actors.trace.events import FetchRefused, FetchTold
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchResponse
 
@@ -163,6 +163,7 @@ def must_answer(params: FetchParams, results: list[ReadResult], now_ms: int) -> 
 
 def refuse(turn: Turn, params: FetchParams, error: KafkaError) -> None:
     """The answer to a Fetch whose session is not what its sender believes."""
+    turn.step.record(FetchRefused(params.connection, params.correlation_id, int(error)))
     response = FetchResponse(error_code=int(error))
     check_fields(response, params.version)
     turn.step.reply(params.connection, response)
@@ -332,6 +333,8 @@ def record_told(turn: Turn, params: FetchParams, result: ReadResult, *, late: bo
             log.high_watermark,
             log.start_offset,
             log.end_offset,
+            params.connection,
+            params.correlation_id,
         )
     )
 

@@ -1,4 +1,4 @@
-"""The defects of brokers that look offsets up in remote storage (KIP-1075)."""
+"""The defects of brokers that read from remote storage, for look-ups of offsets (KIP-1075) and for Fetches."""
 
 from __future__ import annotations
 
@@ -151,6 +151,50 @@ READER_DEFECTS: tuple[Defect, ...] = (
         _WHERE,
         "H4",
         "A look-up in remote storage returns the first record of the right batch, which may be too early.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
+        "remote-fetch-waits-as-asked",
+        _WHERE,
+        "R14",
+        "A Fetch waits for remote storage for as long as its client would wait for data.",
+        nemesis=_NEMESIS,
+        settings=("config.remote.fetch.max.wait.ms=200",),
+    ),
+    Defect(
+        "remote-fetch-wait-of-start",
+        _WHERE,
+        "R14",
+        "A new remote.fetch.max.wait.ms has no effect until the broker starts again.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
+        "expired-fetch-keeps-reads",
+        _WHERE,
+        "R14",
+        "A Fetch whose time is over leaves its reads in the queue.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
+        "reads-wake-no-fetch",
+        _WHERE,
+        "R14",
+        "A Fetch that waits for remote storage is answered only when its time is over.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
+        "first-read-answers",
+        _WHERE,
+        "R14",
+        "A Fetch that waits for several reads from remote storage is answered when the first one is done.",
+        "KAFKA-14915",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
+        "rejected-fetch-untold",
+        _WHERE,
+        "X1",
+        "A Fetch whose read from remote storage was rejected is answered as if there were no records.",
         nemesis=_NEMESIS,
     ),
 )

@@ -95,7 +95,8 @@ class FetchTold(TraceEvent, frozen=True, tag="fetch.told"):
     divergence, or nothing to one whose position is beyond what it may read.
 
     ``replica_id``: -1 consumer. ``offset``, ``asked_epoch``, ``last_epoch``: as in the request. leads: whether the
-    broker believes to; ``leader_epoch``, ``high_watermark``, ``log_start``, ``log_end``: of its replica."""
+    broker believes to; ``leader_epoch``, ``high_watermark``, ``log_start``, ``log_end``: of its replica.
+    ``connection``, ``correlation_id``: the request."""
 
     tp: str
     replica_id: int
@@ -109,6 +110,16 @@ class FetchTold(TraceEvent, frozen=True, tag="fetch.told"):
     high_watermark: int
     log_start: int
     log_end: int
+    connection: str = ""
+    correlation_id: int = -1
+
+
+class FetchRefused(TraceEvent, frozen=True, tag="fetch.refused"):
+    """A broker refused a whole Fetch, whose session is not what its sender believes, and told of no partition."""
+
+    connection: str
+    correlation_id: int
+    error: int
 
 
 class EpochTold(TraceEvent, frozen=True, tag="epoch.told"):
@@ -133,4 +144,6 @@ class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
     digest: int | None = None
 
 
-BrokerEvent = PartAssume | IsrPropose | IsrLate | RepFetch | RepTruncate | FetchTold | EpochTold | MetaImage
+BrokerEvent = (
+    PartAssume | IsrPropose | IsrLate | RepFetch | RepTruncate | FetchTold | FetchRefused | EpochTold | MetaImage
+)

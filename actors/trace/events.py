@@ -21,6 +21,7 @@ from actors.trace.broker_events import (
     OVERTAKEN as OVERTAKEN,
     BrokerEvent,
     EpochTold as EpochTold,
+    FetchRefused as FetchRefused,
     FetchTold as FetchTold,
     IsrLate as IsrLate,
     IsrPropose as IsrPropose,
@@ -114,6 +115,7 @@ from actors.trace.quorum_events import (
 from actors.trace.reader_events import (
     ReaderEvent,
     ReaderTaskPhase as ReaderTaskPhase,
+    RemoteFetchEnd as RemoteFetchEnd,
     TierTask as TierTask,
 )
 from actors.trace.rpc_events import (

@@ -36,4 +36,14 @@ class TierTask(TraceEvent, frozen=True, tag="tier.task"):
     timestamp: int = -1
 
 
-ReaderEvent = TierTask
+class RemoteFetchEnd(TraceEvent, frozen=True, tag="fetch.remote"):
+    """A Fetch that has waited for remote storage was answered. What the answer says (``fetch.told``) and what becomes
+    of the reads that it still waited for (``tier.task``) come before, in the same step. ``expired``: its time was
+    over."""
+
+    connection: str
+    correlation_id: int
+    expired: bool
+
+
+ReaderEvent = TierTask | RemoteFetchEnd

@@ -154,6 +154,7 @@ from orchestrator.invariants.tiers.readers import (
     ReadersAreFair,
     ReadsHoldNoHandlers,
 )
+from orchestrator.invariants.tiers.remote_fetches import RemoteFetchesEnd
 from orchestrator.invariants.tiers.retention import ExpiredCopiesGoAway
 from orchestrator.invariants.transactions.applications import AllOrNothing, EndsAreAsAsked
 from orchestrator.invariants.transactions.conservation import NothingIsMadeOrLost
@@ -266,6 +267,7 @@ def _of_tiers() -> list[AnyFold]:
         CopiesMakeOneLog(),
         HalfCopiesGoAway(),
         ExpiredCopiesGoAway(),
+        RemoteFetchesEnd(),
     ]
 
 

@@ -14,6 +14,7 @@ from actors.trace.events import (
     CommittedInvoke,
     CtlWindow,
     EpochTold,
+    FetchRefused,
     FetchTold,
     InitInvoke,
     InitReturn,
@@ -113,6 +114,7 @@ def _returned(text: str) -> Callable[[Any], str]:
 OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     RepTruncate: _diverged,
     FetchTold: _fetched,
+    FetchRefused: lambda body: f"refuses a Fetch as a whole with {error_name(body.error)}, by its session",
     EpochTold: _epoch_end,
     MetaImage: lambda body: f"has applied the metadata log up to {body.offset:,}",
     MetaView: _viewed,

@@ -10,6 +10,7 @@ from actors.trace.events import (
     LogLocalStart,
     LogStart,
     RecordsDelete,
+    RemoteFetchEnd,
     RequestHandled,
     RpcPark,
     StoreObject,
@@ -61,6 +62,11 @@ def _read(body: TierTask) -> str:
     return f"{text} with {error_name(body.error)}" if body.error else text
 
 
+def _ended(body: RemoteFetchEnd) -> str:
+    why = "its time was over" if body.expired else "it had nothing more to wait for"
+    return f"has answered the remote Fetch of {_client(body.connection)}, as {why}"
+
+
 def _copied(body: TierSegment) -> str:
     return COPIES[body.phase].format(f"offsets {body.start:,} to {body.end:,} of {body.tp}", state=body.state)
 
@@ -87,6 +93,7 @@ OF_TIERS: dict[type[TraceEvent], Callable[[Any], str]] = {
     RequestHandled: _handled,
     RpcPark: _parked,
     TierTask: _read,
+    RemoteFetchEnd: _ended,
     TierSegment: _copied,
     StoreObject: _stored,
     RecordsDelete: _deletion,

@@ -321,6 +321,22 @@ PROOFS: dict[str, Proof] = {
         "late-refusal",
         r"that orders-0 has no such record, but its high watermark was 0, below the start of its leader epoch",
     ),
+    "remote-fetch-waits-as-asked": Proof(
+        "remote-fetches", r"had not answered the remote Fetch of consumer-\d 2 ms after remote.fetch.max.wait.ms = 300"
+    ),
+    "remote-fetch-wait-of-start": Proof(
+        "remote-fetches", r"the remote Fetch of consumer-\d after 300 ms, with remote.fetch.max.wait.ms = 700"
+    ),
+    "expired-fetch-keeps-reads": Proof(
+        "remote-fetches", r"as its time was over, but did not give up its read \d+ of orders-\d"
+    ),
+    "reads-wake-no-fetch": Proof("remote-fetches", r"only when its time was over, although all its reads had ended"),
+    "first-read-answers": Proof(
+        "remote-fetches", r"answered the remote Fetch of consumer-\d before its read \d+ of orders-[01] had ended"
+    ),
+    "rejected-fetch-untold": Proof(
+        "remote-fetches", r"without UNKNOWN_SERVER_ERROR for orders-\d, whose read from remote storage had failed"
+    ),
     "lookup-first-record": Proof(
         "remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \(", (2,)
     ),

@@ -90,6 +90,7 @@ GIVEN_AWAY = {
     "slow-lookups": ("tiers", "lookup-outlives-leadership"),
     "crowded-lookups": ("tiers", "expiry-drops-finished"),
     "moved-lookups": ("tiers", "loss-leaves-reads"),
+    "crowded-fetches": ("tiers", "remote-fetch-waits-as-asked"),
     "forgotten-start": ("tiers", "log-start-unfound"),
     "passed-reader": ("retention", "below-start-served"),
     "start-in-segment": ("retention", "log-starts-uncheckpointed"),

@@ -1,4 +1,4 @@
-"""Situations of tiered storage: look-ups that a slow store keeps waiting while the cluster goes on."""
+"""Situations of tiered storage: look-ups and Fetches that a slow store keeps waiting while the cluster goes on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from chaos.nemesis.scene import Part, Scene
 COPIED_US = 4_000_000
 """By then segments are mostly copied, and gone from the local log, after the beginning of the chaos."""
 TIMEOUT = "remote.list.offsets.request.timeout.ms"
+FETCH_WAIT = "remote.fetch.max.wait.ms"
 POOLS = ("remote.log.reader.threads", "remote.log.offset.reader.threads")
 
 
@@ -80,6 +81,22 @@ def moved_lookups(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def crowded_fetches(scene: Scene, at_us: int) -> list[Part]:
+    """Consumers restart and read from the beginning, which remote storage alone has. The store takes about as long as a
+    Fetch may wait: threads and queues fill, and reads are rejected or expire, some partitions of a Fetch before others.
+    Meanwhile the operator changes how long a Fetch may wait."""
+    at_us = _copied(scene, at_us)
+    readers = [name for name in scene.cast.clients if name.startswith("consumer-")] or ["clients"]
+    found = [entry(scene, at_us, _slow_store(scene, 50_000, 250_000), lasting(scene, 3_000_000, 6_000_000))]
+    for wait_ms in scene.draw.sample((100, 250, 400, 800), 2):
+        change: Part = {"cluster": True, "set": {FETCH_WAIT: wait_ms}}
+        found.append({"when": {"at": scene.duration(at_us)}, "action": {"configure": change}})
+        at_us = later(scene, at_us, 100_000, 300_000)
+        found.append(entry(scene, at_us, {"crash": readers}, lasting(scene, 50_000, 150_000)))
+        at_us = later(scene, at_us, 1_000_000, 2_500_000)
+    return found
+
+
 def forgotten_start(scene: Scene, at_us: int) -> list[Part]:
     """All replicas of a partition go down at once, late enough for retention to have deleted copies. What they come
     back with does not say so, as a log start is rarely written down: who leads looks at what is left in the store."""
@@ -92,6 +109,7 @@ TIERS: dict[str, Pattern] = {
     "slow-lookups": slow_lookups,
     "crowded-lookups": crowded_lookups,
     "moved-lookups": moved_lookups,
+    "crowded-fetches": crowded_fetches,
     "forgotten-start": forgotten_start,
 }
 """What a cluster with a remote store alone has."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import APIS
 from actors.trace.events import (
+    FetchRefused,
     FetchTold,
     LogAppend,
     LogLocalStart,
@@ -13,6 +16,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartAssume,
+    RemoteFetchEnd,
     ReplyPartition,
     Rpc,
     RpcReply,
@@ -22,6 +26,7 @@ from actors.trace.events import (
     TxnVerify,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, ProducerLog
@@ -53,19 +58,33 @@ OF_READS = {"ListOffsets": E.UNKNOWN_SERVER_ERROR, "Fetch": E.UNKNOWN_SERVER_ERR
 error of the API: the server must have had such a read."""
 
 
+class FailedReads(msgspec.Struct):
+    """Of one Fetch. ``errors``: what must be told (``_error_of``) -> the event by which a read from remote storage was
+    rejected, or ended in this error; ``untold``: those that were not told yet."""
+
+    correlation_id: int
+    errors: dict[str, Witness] = {}
+    untold: set[str] = set()
+
+
 class Server(State):
     """One node. ``leads``: partition -> by which event it took up its leadership; ``producers``: partition -> what its
     log has of idempotent producers; ``ends``: partition -> where its log ends; ``unverified``: partition -> how many
     batches may be refused as it was in trouble with the coordinator of their transactions; ``failed_reads``:
     "connection partition" -> the event by which a look-up in remote storage was rejected, or ended in an error;
-    ``failed_fetches``: partition -> how many Fetches may be refused as their read there came to such an end."""
+    ``failed_fetches``: connection -> the reads of its Fetch that came to such an end."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
     ends: dict[str, int] = {}
     unverified: dict[str, int] = {}
     failed_reads: dict[str, Witness] = {}
-    failed_fetches: dict[str, int] = {}
+    failed_fetches: dict[str, FailedReads] = {}
+
+    def failed_of(self, body: FetchTold | FetchRefused | RemoteFetchEnd | TierTask) -> FailedReads | None:
+        """What came to such an end of the Fetch that an event is about."""
+        failed = self.failed_fetches.get(body.connection)
+        return failed if failed is not None and failed.correlation_id == body.correlation_id else None
 
     def log(self, tp: str) -> ProducerLog:
         """What its log of a partition has of producers; an empty one at first."""
@@ -82,16 +101,25 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which means an internal bug; or it answers
     NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for exactly the
     next sequence number.
+
+    A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
+    threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
+    UNKNOWN_SERVER_ERROR for that partition.
     """
 
     id = "X1"
-    title = "Servers answer only with errors that the API documents, and with each error only for its reasons"
+    title = (
+        "Servers answer only with errors that the API documents, and with each error only for its reasons; a Fetch is "
+        "told of a failed read from remote storage"
+    )
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
-    tested_when = "the server or the caller records an answer with an error"
+    tested_when = (
+        "the server or the caller records an answer with an error, or answers a Fetch of which a read had failed"
+    )
     route = NODE
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
-        *(TxnGuard, TxnVerify, TierTask, FetchTold),
+        *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd),
     )
     unseen = (
         "reasons of errors in answers to other APIs than Produce and ListOffsets, but for failed reads of a Fetch",
@@ -121,12 +149,14 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return self._answered(state, event, body)
         elif type(body) is TierTask:
             if body.phase == "reject" or (body.phase == "finish" and body.error):
-                if body.kind == "fetch":
-                    state.failed_fetches[body.tp] = state.failed_fetches.get(body.tp, 0) + 1
-                else:
-                    state.failed_reads[f"{body.connection} {body.tp}"] = witness(event)
+                self._failed(state, event, body)
         elif type(body) is FetchTold:
             return self._fetched(state, event, body)
+        elif type(body) is FetchRefused:
+            if state.failed_of(body) is not None:
+                del state.failed_fetches[body.connection]
+        elif type(body) is RemoteFetchEnd:
+            return self._fetch_ended(state, event, body)
         elif type(body) is PartAssume:
             if body.role == "leader":
                 state.leads[body.tp] = witness(event)
@@ -173,18 +203,47 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 return self.violated(state.key, sentence, event)
         return NOTHING
 
+    def _failed(self, state: Server, event: Stamped, body: TierTask) -> None:
+        if body.kind == "list-offsets":
+            state.failed_reads[f"{body.connection} {body.tp}"] = witness(event)
+            return
+        failed = state.failed_of(body)
+        if failed is None:
+            failed = FailedReads(body.correlation_id)
+            remember(state.failed_fetches, body.connection, failed, OPEN_REMEMBERED)
+        # Kafka has no code for a RejectedExecutionException.
+        what = _error_of(body.tp, body.error if body.phase == "finish" else E.UNKNOWN_SERVER_ERROR)
+        failed.errors[what] = witness(event)
+        failed.untold.add(what)
+
     def _fetched(self, state: Server, event: Stamped, body: FetchTold) -> Emissions:
-        if body.error != E.UNKNOWN_SERVER_ERROR:
+        failed = state.failed_of(body)
+        what = _error_of(body.tp, body.error)
+        if failed is not None and what in failed.errors:
+            failed.untold.discard(what)
             return NOTHING
-        failed = state.failed_fetches.get(body.tp, 0)
-        if failed:
-            state.failed_fetches[body.tp] = failed - 1
+        if body.error != E.UNKNOWN_SERVER_ERROR:
             return NOTHING
         sentence = (
             f"{event.node} answered a Fetch of {body.tp} at {body.offset:,} with {error_name(body.error)}, although no "
             "read from remote storage had failed for it"
         )
         return self.violated(state.key, sentence, event)
+
+    def _fetch_ended(self, state: Server, event: Stamped, body: RemoteFetchEnd) -> Emissions:
+        """A Fetch was answered: each of its reads that failed was told."""
+        failed = state.failed_of(body)
+        if failed is None:
+            return NOTHING
+        del state.failed_fetches[body.connection]
+        state.tested += 1
+        for what in sorted(failed.untold):
+            sentence = (
+                f"{event.node} answered the Fetch of {body.connection.partition('>')[0]} without {what}, whose read "
+                "from remote storage had failed"
+            )
+            return self.violated(state.key, sentence, failed.errors[what], event)
+        return NOTHING
 
     def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
         wrong = [told for told in body.partitions if told.error]
@@ -227,3 +286,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return NOTHING
         sentence = f"{event.node} answered {body.api} for {told.tp} with {error_name(told.error)} {why}"
         return self.violated(state.key, sentence, by, event)
+
+
+def _error_of(tp: str, error: int) -> str:
+    return f"{error_name(error)} for {tp}"

@@ -124,7 +124,8 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
     "broker": (
         *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "isr.late"),
         *("meta.image", "tier.seg", "log.roll", "log.drop", "log.local-start", "rep.fetch", "rep.truncate"),
-        *("fetch.told", "epoch.told", "records.delete", "grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
+        *("fetch.told", "fetch.refused", "fetch.remote", "epoch.told", "records.delete"),
+        *("grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify"),
     ),
     "remote-store": (*_EVERYWHERE, "store.rule", "store.object"),

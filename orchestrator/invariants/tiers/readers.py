@@ -239,7 +239,7 @@ class AFullQueueIsAnError(KeyedInvariant[Pools]):
     unseen = (
         "The number of threads in steps of the same cause and request as the one that took over the metadata.",
         "The number of threads of request handlers, which a pool of the oldest variant stands for.",
-        "Rejected reads of Fetches: their answers are not in the trace.",
+        "Answers to Fetches whose read was rejected: X1 judges them.",
     )
     route = NODE
     types = (TierTask, RpcReply, MetaImage, NodeUp, NodeDown)

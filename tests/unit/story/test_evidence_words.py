@@ -12,6 +12,7 @@ from actors.trace.events import (
     ClockSet,
     CtlFault,
     EpochTold,
+    FetchRefused,
     FetchTold,
     InitReturn,
     LinkHit,
@@ -60,6 +61,10 @@ def _told(body: Any) -> str:
                 "high "
                 "watermark 4)"
             ),
+        ),
+        (
+            FetchRefused("consumer-1>broker-1:client:0.0", 7, int(KafkaError.INVALID_FETCH_SESSION_EPOCH)),
+            "refuses a Fetch as a whole with INVALID_FETCH_SESSION_EPOCH, by its session",
         ),
         (
             EpochTold("orders-0", 2, 5, -1, 3, -1, -1),

@@ -12,6 +12,7 @@ from actors.trace.events import (
     LogLocalStart,
     LogStart,
     RecordsDelete,
+    RemoteFetchEnd,
     RequestHandled,
     RpcPark,
     StoreObject,
@@ -60,6 +61,14 @@ def _task(phase: Any, **more: Any) -> TierTask:
         (
             _task("finish", error=int(KafkaError.UNKNOWN_SERVER_ERROR), timestamp=9),
             "ends the look-up of timestamp 9 in orders-0 for list-offsets-1 with UNKNOWN_SERVER_ERROR",
+        ),
+        (
+            RemoteFetchEnd("consumer-1>broker-1:client:0.0", 1, True),
+            "has answered the remote Fetch of consumer-1, as its time was over",
+        ),
+        (
+            RemoteFetchEnd("consumer-1>broker-1:client:0.0", 1, False),
+            "has answered the remote Fetch of consumer-1, as it had nothing more to wait for",
         ),
         (
             TierSegment("orders-0", "s", "known", FINISHED, 0, 1999, {"0": 0}),

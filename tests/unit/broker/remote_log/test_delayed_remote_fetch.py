@@ -9,9 +9,10 @@ from actors.broker.remote_log.fetch_reader import RemoteLogReader
 from actors.broker.remote_log.reader_pool import ReaderPool
 from actors.broker.remote_log.readers import READER
 from actors.broker.turn import Turn
-from actors.node.effects import Reply
+from actors.node.effects import Record, Reply
 from actors.node.errors import KafkaError as E
 from actors.node.step import Step
+from actors.trace.events import RemoteFetchEnd
 from krift.v1.fetch import FetchResponse
 
 TP = "orders-0"
@@ -64,7 +65,8 @@ def test_a_former_topic_keeps_its_error_when_the_new_one_is_lost() -> None:
 
 
 def test_each_read_has_its_result() -> None:
-    """Shows that a Fetch that names a partition twice waits for both reads, and tells the result of each."""
+    """Shows that a Fetch that names a partition twice waits for both reads, and tells the result of each. The end of
+    its wait is recorded after its answer."""
     turn, delayed = _waiting(_result("one"), _result("two"))
     turn.purgatory.remove(CONNECTION)  # so that the loss of its partitions does not end its wait
     _done(turn, delayed, 2, E.REPLICA_NOT_AVAILABLE)
@@ -73,3 +75,5 @@ def test_each_read_has_its_result() -> None:
     _done(turn, delayed, 1, E.OFFSET_OUT_OF_RANGE)
     delayed.on_complete(turn)
     assert _told(turn) == [("one", E.OFFSET_OUT_OF_RANGE), ("two", E.REPLICA_NOT_AVAILABLE)]
+    last = turn.step.effects[-1]
+    assert isinstance(last, Record) and last.event == RemoteFetchEnd(CONNECTION, 7, False)

@@ -8,10 +8,12 @@ import pytest
 
 from actors.node.errors import KafkaError as E
 from actors.trace.events import (
+    FetchRefused,
     FetchTold,
     LogAppend,
     LogStart,
     ReaderTaskPhase,
+    RemoteFetchEnd,
     ReplyPartition,
     Rpc,
     TierTask,
@@ -330,23 +332,91 @@ def test_a_read_that_failed_has_no_error_of_its_own(phase: ReaderTaskPhase, erro
     assert produced.result("X1").status == "violated"
 
 
+FAILED = int(E.UNKNOWN_SERVER_ERROR)
+CONNECTION = "consumer-1>broker-1"
+
+
+class RemoteFetch(TraceBuilder):
+    """Broker-1, which reads from remote storage for Fetch 1."""
+
+    def read(self, phase: Any = "reject", error: int = 0, tp: str = TP, number: int = 1, kind: Any = "fetch") -> None:
+        """A read goes on."""
+        of = (kind, phase, CONNECTION, number)
+        self.emit("broker-1", TierTask(tp, "reader", 1, *of, 0, 0, 1, 1, error=error))
+
+    def answer(self, error: int = FAILED, tp: str = TP, number: int = 1) -> None:
+        """The answer has an error."""
+        fields = (-1, 5, 0, -1, error, False, True, 0, 9, 0, 9)
+        self.emit("broker-1", FetchTold(tp, *fields, CONNECTION, number))
+
+    def end(self, number: int = 1) -> RemoteFetch:
+        """The Fetch was answered."""
+        self.emit("broker-1", RemoteFetchEnd(CONNECTION, number, False))
+        return self
+
+
 @pytest.mark.parametrize(
-    ("kind", "phase", "error", "tp", "violated"),
+    ("read", "violated"),
     [
-        ("fetch", "reject", 0, TP, 0),
-        ("fetch", "finish", -1, TP, 0),
-        ("fetch", "finish", 0, TP, 1),
-        ("fetch", "reject", 0, "orders-1", 1),
-        ("list-offsets", "reject", 0, TP, 1),
+        ({}, 0),
+        ({"phase": "finish", "error": FAILED}, 0),
+        ({"phase": "finish", "error": int(E.REPLICA_NOT_AVAILABLE)}, 1),
+        ({"phase": "finish"}, 1),
+        ({"tp": "orders-1"}, 1),
+        ({"number": 2}, 1),
+        ({"kind": "list-offsets"}, 1),
     ],
 )
-def test_a_fetch_is_refused_without_a_code_after_a_failed_read_alone(
-    kind: Any, phase: Any, error: int, tp: str, violated: int
-) -> None:
-    """Shows UNKNOWN_SERVER_ERROR for a Fetch, once for each read of that partition in remote storage that was rejected
-    or that failed, and no more."""
-    trace = TraceBuilder()
-    trace.emit("broker-1", TierTask(tp, "reader", 1, kind, phase, "c", 1, 0, 0, 1, 1, error=error))
-    for more in (0, 1):
-        trace.emit("broker-1", FetchTold(TP, -1, 5, 0, -1, int(E.UNKNOWN_SERVER_ERROR), False, True, 0, 9, 0, 9))
-        assert trace.result("X1").violated == violated + more
+def test_a_fetch_is_refused_without_a_code_after_a_failed_read_alone(read: dict[str, Any], violated: int) -> None:
+    """Shows UNKNOWN_SERVER_ERROR for a Fetch of which a read of that partition in remote storage was rejected, or
+    failed with this very error, and for no other, nor after its answer."""
+    trace = RemoteFetch()
+    trace.read(**read)
+    trace.answer()
+    assert trace.result("X1").violated == violated
+    trace.end()
+    trace.answer()
+    assert trace.result("X1").violated >= violated + 1
+
+
+def test_a_fetch_is_told_of_its_failed_reads() -> None:
+    """Shows that an answer without the error of a read that was rejected, or that failed, violates X1, and that the
+    errors of other partitions, or in the answer to another request, are not those that are missing."""
+    right = RemoteFetch()
+    right.read()
+    right.read("finish", int(E.OFFSET_OUT_OF_RANGE), "orders-1")
+    right.read("finish", 0, "orders-2")
+    right.answer()
+    right.answer(int(E.OFFSET_OUT_OF_RANGE), "orders-1")
+    result = right.end().result("X1")
+    assert (result.status, result.tested) == ("held", 1)
+    others: list[dict[str, Any]] = [{"tp": "orders-1"}, {"error": int(E.OFFSET_OUT_OF_RANGE)}, {"number": 2}]
+    for other in others:
+        wrong = RemoteFetch()
+        wrong.read()
+        wrong.answer(**{"error": int(E.NOT_LEADER_OR_FOLLOWER), **other})
+        assert wrong.result("X1").violated == 0
+        (finding,) = wrong.end().result("X1").violations
+        assert finding.sentence == (
+            "broker-1 answered the Fetch of consumer-1 without UNKNOWN_SERVER_ERROR for orders-0, whose read from "
+            "remote storage had failed"
+        )
+
+
+def test_a_fetch_that_is_refused_as_a_whole_tells_of_no_read() -> None:
+    """Shows that such an answer is right, if it is to the very Fetch whose read was rejected, and that neither a broker
+    that has died nor one whose Fetch is another owes anything."""
+    for number, violated in ((1, 0), (2, 1)):
+        trace = RemoteFetch()
+        trace.read()
+        trace.emit("broker-1", FetchRefused(CONNECTION, number, int(E.INVALID_FETCH_SESSION_EPOCH)))
+        assert trace.end().result("X1").violated == violated
+    died = RemoteFetch()
+    died.up("broker-1")
+    died.read()
+    died.down("broker-1")
+    died.up("broker-1")
+    assert died.end().result("X1").violated == 0
+    later = RemoteFetch()
+    later.read()
+    assert later.end(2).result("X1").violated == 0
