@@ -159,6 +159,7 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "L17",
         "A broker keeps the segments that DeleteRecords was asked to delete.",
         nemesis="retention",
+        settings=("config.log.retention.ms=-1", "config.log.retention.bytes=-1"),
     ),
     Defect(
         "segments-always-full",

@@ -42,9 +42,8 @@ class Segments(TraceBuilder):
 
     def write(self, at_ms: int = -1, broker: int = 1, size: int = 0) -> None:
         """A batch of one record."""
-        role = "leader" if broker == 1 else "follower"
-        node = f"broker-{broker}"
-        self.append(node, f"r{self.log_end(broker)}", role=role, size=size)
+        uid = f"r{self.log_end(broker)}"
+        self.append(f"broker-{broker}", uid, role="leader" if broker == 1 else "follower", size=size)
         if at_ms >= 0:
             body = self.events[-1].body
             assert isinstance(body, LogAppend)
