@@ -250,7 +250,7 @@ class Partition(msgspec.Struct):
             if "limits-of-brokers-first" in defects:
                 static = turn.image.config(settings.node_id, self.topic, key, static)
                 return int(turn.image.config(settings.node_id, "", key, static))
-            if "age-limit-of-file" in defects and key == "retention.ms":
+            if "retention-of-file" in defects and key in ("retention.ms", "retention.bytes"):
                 return static
             return int(turn.image.config(settings.node_id, self.topic, key, static))
 

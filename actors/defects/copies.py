@@ -8,10 +8,10 @@ WHERE = "actors.broker.remote_log"
 
 COPY_DEFECTS: tuple[Defect, ...] = (
     Defect(
-        "age-limit-of-file",
+        "retention-of-file",
         "actors.broker",
         "R13",
-        "A broker goes by the log.retention.ms that it was started with, whatever is set for it or for a topic.",
+        "A broker keeps as much, and for as long, as it was started with, whatever is set for it or for a topic.",
         nemesis="tiers",
     ),
     Defect(

@@ -235,7 +235,7 @@ PROOFS: dict[str, Proof] = {
     "limits-of-brokers-first": Proof(
         "changed-limits", r"did not delete the segment of bills-0 up to \d+ within .* by retention.bytes = 3,000"
     ),
-    "age-limit-of-file": Proof(
+    "retention-of-file": Proof(
         "changed-limits", r"did not move the log start of orders-0 to \d+, past a copy, .* by retention.ms = 2,500"
     ),
     "anew-keeps-watermark": Proof("retention", r"which it had begun anew at \d+, while its high watermark was \d+"),

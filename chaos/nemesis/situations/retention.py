@@ -13,15 +13,15 @@ LIMITS = {
     "retention.bytes": (-1, 2000, 6000),
 }
 """Key of a topic -> values that make a difference within a run."""
+LIMITS_OF_COPIES = {"retention.ms": (1500, 60_000), "retention.bytes": (10_000, 100_000)}
+"""The same for what is copied."""
 LIMITS_OF_TIERS = {
     "segment.ms": (300, 1500),
-    "retention.ms": (3000, 60_000),
-    "retention.bytes": (20_000, 100_000),
     "local.retention.ms": (200, 1500),
     "local.retention.bytes": (2000, 10_000),
     "remote.copy.lag.ms": (0, 1500),
 }
-"""The same where segments are copied: nothing is kept longer locally than in all."""
+"""And for what a replica of it has itself: no more than is kept in all."""
 
 
 def passed_reader(scene: Scene, at_us: int) -> list[Part]:
@@ -61,8 +61,11 @@ def changed_limits(scene: Scene, at_us: int) -> list[Part]:
     """An operator changes how much is kept, and for how long, or when a segment is full: of the topic, of one broker,
     or of all of them, one over the other, and sometimes takes it back."""
     at_us, found = early(at_us), list[Part]()
-    limits = LIMITS_OF_TIERS if scene.cast.remote_store else LIMITS
-    keys = scene.draw.sample(sorted(limits), 2)
+    if scene.cast.remote_store:
+        keys = [scene.draw.choice(sorted(each)) for each in (LIMITS_OF_COPIES, LIMITS_OF_TIERS)]
+    else:
+        keys = scene.draw.sample(sorted(LIMITS), 2)
+    limits = {**LIMITS, **LIMITS_OF_TIERS, **LIMITS_OF_COPIES} if scene.cast.remote_store else LIMITS
     for _ in range(scene.draw.choice((4, 5, 6))):
         key = scene.draw.choice(keys)
         whom: Part = scene.draw.choice(({"topic": scene.cast.topic}, {"cluster": True}, {"broker": ["any(1)"]}))
