@@ -109,6 +109,13 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
     ),
     Defect(
+        "snapshots-not-made",
+        "actors.quorum",
+        "Q13",
+        "No member makes a snapshot of the metadata log, however long that gets.",
+        settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
+    ),
+    Defect(
         "voter-changes-overlap",
         "actors.quorum",
         "Q14",

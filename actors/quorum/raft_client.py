@@ -189,8 +189,8 @@ class RaftClient(RaftState):
         batches = self.log.read(self.delivered, committed, 2**62)
         if batches:
             self.delivered = batches[-1].end_offset
-            self.snapshots.note_applied(batches)
-            turn.step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph))
+            size = self.snapshots.note_applied(batches)
+            turn.step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph, size))
         return batches
 
     def take_leader_changes(self) -> list[LeaderChange]:

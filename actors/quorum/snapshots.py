@@ -139,9 +139,11 @@ class Snapshots(msgspec.Struct):
         """Keep one that is durable."""
         self.stored = sorted([*self.stored, stored], key=lambda each: each.id)
 
-    def note_applied(self, batches: list[Batch]) -> None:
-        """Count towards the next one."""
-        self.bytes_since += sum(batch.size_bytes for batch in batches)
+    def note_applied(self, batches: list[Batch]) -> int:
+        """Count towards the next one; returns the bytes of the batches."""
+        size = sum(batch.size_bytes for batch in batches)
+        self.bytes_since += size
+        return size
 
     def start_counting(self, now_ms: int) -> None:
         """One was made or loaded."""

@@ -28,7 +28,7 @@ from actors.quorum.snapshots import (
     read_snapshot,
     write_snapshot,
 )
-from actors.trace.events import QSnap
+from actors.trace.events import QFreeze, QSnap
 
 CLEAN = "raft/clean-snapshots"
 
@@ -81,6 +81,8 @@ def is_due(raft: RaftState, turn: NodeTurn) -> bool:
     latest = snapshots.latest
     if snapshots.freezing or not snapshots.bytes_since or (latest is not None and latest.end >= raft.delivered):
         return False
+    if "snapshots-not-made" in turn.step.defects:
+        return False
     waited_ms = turn.step.now_ms - snapshots.since_ms
     return snapshots.bytes_since >= config.snapshot_max_bytes or 0 < config.snapshot_interval_ms <= waited_ms
 
@@ -101,6 +103,7 @@ def freeze(raft: RaftState, turn: NodeTurn, stored: StoredSnapshot, op: Literal[
     """Make a whole snapshot durable, under its name."""
     number = turn.files.replace(turn.step, stored.id.file, stored.content)
     turn.files.sync(turn.step, stored.id.file)
+    turn.step.record(QFreeze(op, stored.id.end))
     raft.snapshots.freezing.append(Freezing(stored, number, op, raft.quorum.epoch))
 
 

@@ -103,6 +103,7 @@ from actors.trace.log_events import (
 )
 from actors.trace.quorum_events import (
     QApply as QApply,
+    QFreeze as QFreeze,
     QPersist as QPersist,
     QRole as QRole,
     QSnap as QSnap,

@@ -71,11 +71,20 @@ class QVoters(TraceEvent, frozen=True, tag="q.voters"):
 
 class QApply(TraceEvent, frozen=True, tag="q.apply"):
     """A member handed committed batches of the metadata log, offsets [start, end), to its state machine. ``ph``: prefix
-    hash at ``end``, of what was handed out."""
+    hash at ``end``, of what was handed out. ``size``: of these batches in bytes, 0 not told."""
 
     start: int
     end: int
     ph: int | None = None
+    size: int = 0
+
+
+class QFreeze(TraceEvent, frozen=True, tag="q.freeze"):
+    """A member began to write a snapshot up to ``end``, which it makes (create) or has got from its leader (fetch). It
+    exists once that is durable (``q.snap``); who stopped following the leader meanwhile gives up what it fetched."""
+
+    op: Literal["create", "fetch"]
+    end: int
 
 
 class QSnap(TraceEvent, frozen=True, tag="q.snap"):
@@ -110,4 +119,4 @@ class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
     position: int
 
 
-QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QSnap | QSnapFetch
+QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch

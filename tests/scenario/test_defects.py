@@ -96,6 +96,9 @@ PROOFS: dict[str, Proof] = {
     "snapshot-id-inclusive": Proof(
         "snapshots", r"made a snapshot up to \d+ that differs from the committed entries up to"
     ),
+    "snapshots-not-made": Proof(
+        "snapshots-by-size", r"had applied \d+ bytes of the metadata log up to \d+ without a snapshot, and made none"
+    ),
     "voter-changes-overlap": Proof(
         "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
     ),

@@ -29,6 +29,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QApply,
+    QFreeze,
     QPersist,
     QRole,
     QSnap,
@@ -99,7 +100,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QPersist, QVoters, QApply, QSnap, QSnapFetch}
+    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch}
     | {
         AdminInvoke,
         AdminReturn,

@@ -1,16 +1,18 @@
-"""What snapshots of the metadata log stand for."""
+"""What snapshots of the metadata log stand for, and when they are made."""
 
 from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogStart, NodeUp, QRole, QSnap, Stamped
+from actors.trace.events import LogStart, NodeUp, QApply, QFreeze, QRole, QSnap, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
 
 SNAPSHOTS_KEPT = 1 << 10
+
+BETWEEN_SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots"
 
 _DID = {"create": "made", "fetch": "fetched", "load": "loaded"}
 
@@ -26,77 +28,161 @@ class SnapshotFact(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Due(msgspec.Struct, frozen=True):
+    """A snapshot that a member must begin to write in the step of an event: up to which end, and of how many bytes."""
+
+    end: int
+    size: int
+    by: Witness
+
+
+class Making(msgspec.Struct):
+    """What the process of a member has done about its snapshots. limit: bytes that it applies, at most, before it makes
+    one. since: those that it has applied since it made or loaded the last one, or started. writing: it writes one that
+    it makes; fetched: one that it fetched, and may have given up."""
+
+    limit: int
+    since: int = 0
+    writing: bool = False
+    fetched: bool = False
+    due: Due | None = None
+
+    def begins(self, body: QFreeze) -> None:
+        """A snapshot is being written."""
+        if body.op == "fetch":
+            self.fetched = True
+            return
+        # None is begun while another one is being written.
+        self.since, self.writing, self.fetched, self.due = 0, True, False, None
+
+    def ends(self, body: QSnap) -> None:
+        """It is durable, or one was loaded."""
+        if body.op == "create":
+            self.writing = False
+        elif body.op == "fetch":
+            self.fetched = False
+        elif body.op == "load":
+            self.since, self.due = 0, None
+
+    def applies(self, event: Stamped, body: QApply, newest: int) -> Due | None:
+        """Count what is applied; the snapshot that was due at the last time, and was not begun then. ``newest``: end of
+        the newest snapshot that there is."""
+        missed, self.due = self.due, None
+        self.since += body.size
+        if self.since >= self.limit and body.end > newest and not (self.writing or self.fetched):
+            self.due = Due(body.end, self.since, witness(event))
+        return missed
+
+
 class Holder(msgspec.Struct):
     """One member. held: ends of the snapshots that it has. start: where its log begins, by which event. started: the
-    newest incarnation that took up a role; what comes before that is what it found on its disk."""
+    newest incarnation that took up a role; what comes before that is what it found on its disk. making: since the
+    process started."""
 
     held: set[int] = set()
     start: int = 0
     by: Witness | None = None
     started: int = -1
+    making: Making | None = None
 
 
 class SnapshotState(State):
     """facts: by end. members: by node."""
 
+    profile: Profile = Profile()
     facts: dict[int, SnapshotFact] = {}
     members: dict[str, Holder] = {}
 
 
 class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     """A snapshot replaces the log below its end for good, and no node can look at that part again. So it may hold only
-    committed records, must hold all of them, and must be named by its real end.
+    committed records, must hold all of them, and must be named by its real end. A log gets shorter only by snapshots:
+    so each member makes one as soon as it has applied metadata.log.max.record.bytes.between.snapshots since the last
+    one.
 
     Example: controller-2 makes a snapshot up to 118 when the quorum has committed 112. It follows another leader,
     truncates its log to 112, and keeps a state that was never decided. Or a snapshot up to 118 is named as one up to
     117 (KAFKA-14618), and a member that fetches it gets the record at 117 twice. Or broker-2 omits a topic's
-    configuration from its snapshot, and has lost it after a restart. A process that dies while it writes a snapshot may
-    find it complete on its disk: it then begins there although it never reported the snapshot.
+    configuration from its snapshot, and has lost it after a restart. Or controller-3 has applied 25 MB since it
+    started, and goes on without a snapshot. A process that dies while it writes a snapshot may find it complete on its
+    disk: it then begins there although it never reported the snapshot.
     """
 
     id = "Q13"
-    title = "A snapshot of the metadata log covers a committed prefix, and a log begins where a snapshot ends"
+    title = "A snapshot of the metadata log covers a committed prefix and is made when due; a log begins where one ends"
     source = (
         "KIP-630; KIP-595; Kafka's RaftEventSimulationTest, SnapshotAtLogStart, LeaderNeverLoadSnapshot; KAFKA-14618"
     )
-    tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, or deletes one"
+    tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, deletes one, or has one to make"
     unseen = (
         "Whether the records in a snapshot give the right state: they are compared with those of other members.",
         "The records in a snapshot if no other member has a snapshot up to the same end.",
+        "A snapshot that is due by metadata.log.max.snapshot.interval.ms.",
+        "A snapshot that is begun and never becomes durable; until it is, its member makes no other one.",
     )
-    types = (QSnap, LogStart, QRole, NodeUp)
+    types = (QSnap, QFreeze, QApply, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}
     ghost = "prefix hash"
 
     def initial(self, key: str, profile: Profile) -> SnapshotState:
-        return SnapshotState(key)
+        return SnapshotState(key, profile=profile)
 
     def step(self, state: SnapshotState, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         member = state.members.get(event.node)
         if member is None:
             member = state.members[event.node] = Holder()
+        if type(body) is QApply:
+            return self._applies(state, member, event, body)
         if type(body) is NodeUp:
             if body.wiped:
-                state.members[event.node] = Holder()
+                member = state.members[event.node] = Holder()
+            member.making = Making(state.profile.number(BETWEEN_SNAPSHOTS, event.node))
         elif type(body) is QRole:
             member.started = event.incarnation
         elif type(body) is LogStart:
             return self._begins(state, member, event, body, mirror)
-        elif type(body) is QSnap and body.end:  # the one that ends at 0 is what a directory was formatted with
-            state.tested += 1
-            if body.op == "delete":
-                return self._deleted(state, member, event, body)
-            member.held.add(body.end)
-            if body.leads >= 0 and body.op != "create":
-                return self.violated(
-                    state.key,
-                    f"{event.node}, the active leader of epoch {body.leads}, {_DID[body.op]} a snapshot up to "
-                    f"{body.end:,} in place of its own state",
-                    event,
-                )
-            return self._compare(state, event, body, mirror)
+        elif type(body) is QFreeze:
+            if member.making is not None:
+                member.making.begins(body)
+        elif type(body) is QSnap:
+            if member.making is not None:
+                member.making.ends(body)
+            if body.end:  # the one that ends at 0 is what a directory was formatted with
+                return self._snapped(state, member, event, body, mirror)
         return NOTHING
+
+    def _applies(self, state: SnapshotState, member: Holder, event: Stamped, body: QApply) -> Emissions:
+        """A step that makes a snapshot due begins to write it, unless the process ends in the middle of it."""
+        if member.making is None:
+            return NOTHING
+        missed = member.making.applies(event, body, max(member.held, default=0))
+        state.tested += member.making.due is not None
+        if missed is None:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} had applied {missed.size:,} bytes of the metadata log up to {missed.end:,} without a "
+            f"snapshot, and made none; {BETWEEN_SNAPSHOTS} is {member.making.limit:,}",
+            missed.by,
+            event,
+        )
+
+    def _snapped(
+        self, state: SnapshotState, member: Holder, event: Stamped, body: QSnap, mirror: LogMirror
+    ) -> Emissions:
+        state.tested += 1
+        if body.op == "delete":
+            return self._deleted(state, member, event, body)
+        member.held.add(body.end)
+        if body.leads >= 0 and body.op != "create":
+            return self.violated(
+                state.key,
+                f"{event.node}, the active leader of epoch {body.leads}, {_DID[body.op]} a snapshot up to "
+                f"{body.end:,} in place of its own state",
+                event,
+            )
+        return self._compare(state, event, body, mirror)
 
     def _compare(self, state: SnapshotState, event: Stamped, body: QSnap, mirror: LogMirror) -> Emissions:
         """With what is committed, and with other snapshots that end there."""

@@ -1,4 +1,4 @@
-"""Q13: what snapshots of the metadata log stand for."""
+"""Q13: what snapshots of the metadata log stand for, and when they are made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import LogAppend, LogStart, QSnap
+from actors.trace.events import LogAppend, LogStart, QApply, QFreeze, QSnap
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -188,3 +188,130 @@ def test_what_is_below_what_went_with_the_disks() -> None:
     assert trace.result("Q13").excused == {"loss-budget": 1}
     trace.snap("controller-3", "load", 2, 1, ph=4711)
     assert trace.result("Q13").status == "violated"
+
+
+class Busy(TraceBuilder):
+    """A member that has to make a snapshot after 100 bytes."""
+
+    def __init__(self, limit: int = 100) -> None:
+        super().__init__(config={"metadata.log.max.record.bytes.between.snapshots": limit})
+        self.up(FOLLOWER, "controller")
+        self.end_offset = 0
+
+    def applies(self, *sizes: int, node: str = FOLLOWER) -> str:
+        """Batches of these sizes, of a record each, are handed out one by one."""
+        found = ""
+        for size in sizes:
+            found = self.emit(node, QApply(self.end_offset, self.end_offset + 1, 1, size))
+            self.end_offset += 1
+        return found
+
+    def freeze(self, op: Any = "create") -> str:
+        """It begins to write a snapshot of what it has applied."""
+        return self.emit(FOLLOWER, QFreeze(op, self.end_offset))
+
+    def snap(self, op: Any, end: int = -1) -> str:
+        """What became of one."""
+        return self.emit(FOLLOWER, QSnap("dir", op, self.end_offset if end < 0 else end, 1, 1, DIGEST))
+
+    def missed(self) -> list[list[str]]:
+        """Events of each snapshot that was not made."""
+        return [each.events for each in self.result("Q13").violations if "and made none" in each.sentence]
+
+
+def test_a_snapshot_is_begun_when_so_much_is_applied() -> None:
+    """Shows that bytes count from one snapshot to the next, made or loaded, or from a start; and that one which is due
+    at the end of a trace tests nothing wrong."""
+    trace = Busy()
+    trace.applies(60, 39)
+    trace.applies(1)
+    trace.freeze()
+    trace.applies(99)
+    trace.snap("create", 3)
+    trace.snap("load", 4)
+    trace.applies(99)
+    trace.up(FOLLOWER, "controller")
+    trace.snap("load", 4)
+    trace.applies(99, 1)
+    trace.freeze()
+    trace.applies(99)
+    assert trace.missed() == []
+    assert trace.result("Q13").tested == 5  # two that were due, one that became durable, and two that were loaded
+
+
+def test_a_snapshot_that_is_due_is_not_begun() -> None:
+    """Shows each step that leaves one out, told with its bytes and by the event that follows."""
+    trace = Busy()
+    trace.applies(60)
+    due = trace.applies(40)
+    late = trace.applies(1)
+    last = trace.applies(1)
+    assert trace.missed() == [[due, late], [late, last]]
+    assert trace.result("Q13").violations[0].sentence == (
+        "controller-2 had applied 100 bytes of the metadata log up to 2 without a snapshot, and made none; "
+        "metadata.log.max.record.bytes.between.snapshots is 100"
+    )
+    assert Busy(limit=1000).result("Q13").status == "vacuous"
+
+
+def test_none_is_begun_while_another_one_is_written() -> None:
+    """Shows that nothing is due until the disk has the last one, and is from then on."""
+    trace = Busy()
+    trace.applies(100)
+    trace.freeze()
+    trace.applies(100, 100)
+    assert trace.missed() == []
+    trace.snap("create", 1)
+    due = trace.applies(1)
+    late = trace.applies(1)
+    assert trace.missed() == [[due, late]]
+
+
+def test_none_is_begun_while_a_fetched_one_is_written() -> None:
+    """Shows that nothing is due either while a snapshot from the leader gets to the disk, and is once it has."""
+    trace = Busy()
+    trace.freeze("fetch")
+    trace.applies(100, 100)
+    assert trace.missed() == []
+    trace.snap("fetch", 1)
+    due = trace.applies(1)
+    late = trace.applies(1)
+    assert trace.missed() == [[due, late]]
+
+
+def test_a_fetched_one_that_was_given_up() -> None:
+    """Shows that a member which begins one of its own has none from the leader on its way to the disk any more."""
+    trace = Busy()
+    trace.freeze("fetch")
+    trace.applies(100)
+    trace.freeze()
+    trace.applies(1)
+    trace.snap("create", 1)
+    due = trace.applies(100)
+    late = trace.applies(1)
+    assert trace.missed() == [[due, late]]
+
+
+def test_none_is_begun_below_one_that_is_there() -> None:
+    """Shows that a member which applies less than its newest snapshot has makes none, and one that comes past it
+    does."""
+    trace = Busy()
+    trace.snap("fetch", 3)
+    trace.applies(100, 100, 1)
+    assert trace.missed() == []
+    due = trace.applies(1)
+    late = trace.applies(1)
+    assert trace.missed() == [[due, late]]
+
+
+def test_a_process_that_ends_before_it_begins_one() -> None:
+    """Shows that a process may end in the middle of the step that makes a snapshot due, and that a trace without the
+    beginning of a process says nothing about what that owes."""
+    trace = Busy()
+    trace.applies(100)
+    trace.down(FOLLOWER)
+    trace.up(FOLLOWER, "controller")
+    trace.applies(1, 1)
+    assert trace.missed() == []
+    trace.applies(100, 100, 100, node="controller-9")
+    assert trace.missed() == []
