@@ -232,6 +232,24 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         nemesis="quorum",
     ),
     Defect(
+        "append-wakes-nobody",
+        "actors.quorum",
+        "Q22",
+        "A quorum leader that appends leaves the Fetches that wait for records where they are.",
+    ),
+    Defect(
+        "commit-wakes-nobody",
+        "actors.quorum",
+        "Q22",
+        "A quorum leader that moves its high watermark leaves the Fetches that wait where they are.",
+    ),
+    Defect(
+        "fetch-waits-anyway",
+        "actors.quorum",
+        "Q22",
+        "A quorum leader lets each Fetch wait, be there records for it or not.",
+    ),
+    Defect(
         "pre-vote-for-all",
         "actors.quorum",
         "L2",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from actors.node.errors import KafkaError
@@ -15,7 +17,7 @@ from actors.quorum.raft_state import DelayedFetch, RaftState
 from actors.quorum.roles import Leader
 from actors.quorum.snapshots import SnapshotId
 from actors.quorum.voter_set import ReplicaKey
-from actors.trace.events import QSnapFetch, RepFetch
+from actors.trace.events import QSnapFetch, QWaited, RepFetch, Waited
 from krift.v1.common import LeaderAndEpoch
 from krift.v1.fetch import FetchRequest, FetchResponse
 
@@ -60,10 +62,10 @@ def on_fetch_request(raft: RaftState, turn: NodeTurn, connection: str, request: 
     if answer.valid:
         _note_progress(raft, turn, request, replica)
     response = _response(raft, request, answer)
-    if _is_due(raft, request, answer):
+    if _is_due(raft, turn, request, answer):
         raft.answer(turn, connection, request, response)
         return
-    raft.purgatory.park(turn.step, DelayedFetch(connection, NEVER_MS, request, response))
+    raft.purgatory.park(turn.step, DelayedFetch(connection, NEVER_MS, request, response, raft.quorum.epoch))
     turn.step.set_timer(f"{PARKED}{connection}", request.max_wait_ms)
 
 
@@ -85,14 +87,39 @@ def expire(raft: RaftState, turn: NodeTurn, connection: str) -> None:
     """A Fetch has waited as long as it may: it gets what there was when it came, whoever leads by now."""
     delayed = raft.purgatory.remove(connection)
     if delayed is not None:
+        turn.step.record(QWaited("expired", [_waited(delayed)]))
         raft.answer(turn, connection, delayed.request, delayed.response)
 
 
-def complete_all(raft: RaftState, turn: NodeTurn) -> None:
-    """Answer every parked Fetch with what there is now: records were appended, or the high watermark moved."""
-    for each in _take_all(raft, turn):
+def on_append(raft: RaftState, turn: NodeTurn) -> None:
+    """Records were appended: answer every parked Fetch with what there is now."""
+    if "append-wakes-nobody" not in turn.step.defects:
+        _complete_all(raft, turn, "append")
+
+
+def on_commit(raft: RaftState, turn: NodeTurn) -> None:
+    """The high watermark moved: likewise."""
+    if "commit-wakes-nobody" not in turn.step.defects:
+        _complete_all(raft, turn, "commit")
+
+
+def _complete_all(raft: RaftState, turn: NodeTurn, by: Literal["append", "commit"]) -> None:
+    delayed = _take_all(raft, turn)
+    if delayed:
+        turn.step.record(QWaited(by, [_waited(each) for each in delayed]))
+    for each in delayed:
         response = _response(raft, each.request, _validate(raft, turn, each.request))
         raft.answer(turn, each.connection, each.request, response)
+
+
+def _waited(delayed: DelayedFetch) -> Waited:
+    """What the trace is told of a Fetch that has waited."""
+    request = delayed.request
+    fetch, first = request.topics[0].partitions[0], delayed.response.responses[0].partitions[0]
+    last = first.records[-1] if first.records else None
+    end = fetch.fetch_offset if last is None else last.base_offset + len(last.records)
+    follower = _replica(request, request_version(request)).id
+    return Waited(follower, delayed.epoch, fetch.fetch_offset, fetch.high_watermark, end, first.high_watermark)
 
 
 def refuse_all(raft: RaftState, turn: NodeTurn) -> None:
@@ -183,7 +210,7 @@ def _note_progress(raft: RaftState, turn: NodeTurn, request: FetchRequest, repli
         role.begin_due.remove(replica.id)
     count_for_check_quorum(raft, turn, role, replica.id)
     if update_high_watermark(raft, turn, role, replica.id):
-        complete_all(raft, turn)
+        on_commit(raft, turn)
 
 
 def count_for_check_quorum(raft: RaftState, turn: NodeTurn, role: Leader, replica_id: int) -> None:
@@ -196,10 +223,12 @@ def count_for_check_quorum(raft: RaftState, turn: NodeTurn, role: Leader, replic
         raft.quorum.start_check_quorum(turn.step)
 
 
-def _is_due(raft: RaftState, request: FetchRequest, answer: FetchAnswer) -> bool:
+def _is_due(raft: RaftState, turn: NodeTurn, request: FetchRequest, answer: FetchAnswer) -> bool:
     """Whether the answer is to be given at once."""
     if not answer.valid or request.max_wait_ms == 0:
         return True
+    if "fetch-waits-anyway" in turn.step.defects:
+        return False
     fetch = request.topics[0].partitions[0]
     return fetch.fetch_offset < raft.log.end_offset or fetch.high_watermark < _known_high_watermark(raft)
 

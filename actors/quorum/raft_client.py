@@ -357,12 +357,12 @@ class RaftClient(RaftState):
         mine = role.progress(self.voters, self.config.key)
         mine.end_offset = max(mine.end_offset, end)
         if leadership.update_high_watermark(self, turn, role, self.config.node_id):
-            leader_fetches.complete_all(self, turn)
+            leader_fetches.on_commit(self, turn)
 
     def _drain(self, turn: NodeTurn) -> None:
         role = self.quorum.role
         if isinstance(role, Leader) and role.started and leadership.drain(self, turn, role):
-            leader_fetches.complete_all(self, turn)
+            leader_fetches.on_append(self, turn)
 
     def _advance(self, turn: NodeTurn) -> None:
         """Draw the consequences of an input, up to the next thing that must become durable first."""

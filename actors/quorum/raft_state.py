@@ -62,11 +62,12 @@ class FetchInFlight(msgspec.Struct, frozen=True):
 
 
 class DelayedFetch(DelayedOperation):
-    """A Fetch that waits at the leader for records or a new high watermark: for as long as its own timer of the quorum
-    runs, which waits for a Sync as everything does. response: what it gets if it waits in vain."""
+    """A Fetch that waits at the leader of ``epoch`` for records or a new high watermark: for as long as its own timer
+    of the quorum runs, which waits for a Sync as everything does. response: what it gets if it waits in vain."""
 
     request: FetchRequest
     response: FetchResponse
+    epoch: int
 
 
 class PendingRecords(msgspec.Struct):

@@ -234,7 +234,7 @@ def _append(raft: RaftState, turn: NodeTurn, role: Leader, voters: VoterSet) -> 
     """Write the new voters, behind everything that was accepted before; they are in force at once."""
     leadership.drain(raft, turn, role)
     offset = raft.append_control(turn, role.epoch, [ControlRecord(voters=voters.to_record())])
-    leader_fetches.complete_all(raft, turn)
+    leader_fetches.on_append(raft, turn)
     return offset
 
 

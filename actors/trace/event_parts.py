@@ -70,3 +70,17 @@ class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     leader_epoch: int
     uid: str
     digest: int | None = None
+
+
+class Waited(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A Fetch of the metadata log that waited at a leader. follower: who fetches, -1 a client. epoch: the quorum epoch
+    in which the leader led when it came. offset, known: where the follower's log ended, and the high watermark that it
+    knew, as in the request (2^63 - 1: it does not ask for a newer one). end, told: up to where the leader had records
+    for it when it came (``offset`` none), and the high watermark that it would have told then (-1 none)."""
+
+    follower: int
+    epoch: int
+    offset: int
+    known: int
+    end: int
+    told: int

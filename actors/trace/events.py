@@ -75,6 +75,7 @@ from actors.trace.event_parts import (
     Polled as Polled,
     ReplyPartition as ReplyPartition,
     TraceEvent as TraceEvent,
+    Waited as Waited,
 )
 from actors.trace.group_events import (
     MEMBERS_LEFT as MEMBERS_LEFT,
@@ -111,6 +112,7 @@ from actors.trace.quorum_events import (
     QuorumEvent,
     QVote as QVote,
     QVoters as QVoters,
+    QWaited as QWaited,
     VotersCause as VotersCause,
 )
 from actors.trace.reader_events import (

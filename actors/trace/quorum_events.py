@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from actors.trace.event_parts import TraceEvent
+from actors.trace.event_parts import TraceEvent, Waited
 
 
 class QPersist(TraceEvent, frozen=True, tag="q.persist"):
@@ -119,4 +119,12 @@ class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
     position: int
 
 
-QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch
+class QWaited(TraceEvent, frozen=True, tag="q.waited"):
+    """A leader answered Fetches of the metadata log that had waited: with what it appended (append), because its high
+    watermark moved (commit), or one whose time was over (expired)."""
+
+    by: Literal["append", "commit", "expired"]
+    fetches: list[Waited]
+
+
+QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited

@@ -143,6 +143,7 @@ from orchestrator.invariants.quorum.leadership import (
 from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
+from orchestrator.invariants.quorum.waiting_fetches import FetchesWaitForNews
 from orchestrator.invariants.tiers.consulted import RemoteStorageIsConsulted
 from orchestrator.invariants.tiers.copies import CopiesMakeOneLog, HalfCopiesGoAway
 from orchestrator.invariants.tiers.late_answers import LateAnswersKeepTheLimit
@@ -191,6 +192,7 @@ def _metadata_log() -> list[LogInvariant[Any]]:
         VotesFollowTheRule(),
         ImagesAreOneHistory(),
         DescriptionsAreTrue(),
+        FetchesWaitForNews(),
     ]
 
 

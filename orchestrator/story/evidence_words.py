@@ -33,6 +33,7 @@ from actors.trace.events import (
     QSnap,
     QSnapFetch,
     QVoters,
+    QWaited,
     RecordsDelete,
     RepTruncate,
     RunRepeat,
@@ -112,6 +113,13 @@ def _returned(text: str) -> Callable[[Any], str]:
     return tell
 
 
+def _waited(body: QWaited) -> str:
+    whose = ["a client" if each.follower < 0 else node_name(each.follower) for each in body.fetches]
+    why = {"append": "with what it appends", "commit": "with its high watermark", "expired": "as its time is over"}
+    what = "the Fetch" if len(whose) == 1 else "the Fetches"
+    return f"answers {what} of the metadata log that waited, of {listed(whose)}, {why[body.by]}"
+
+
 OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     RepTruncate: _diverged,
     FetchTold: _fetched,
@@ -127,6 +135,7 @@ OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     QApply: lambda body: f"hands entries {body.start:,} to {body.end - 1:,} of the metadata log to its state machine",
     QSnap: lambda body: f"{SNAPSHOTS[body.op]} a snapshot of the metadata log up to {body.end:,}",
     QFreeze: lambda body: f"begins to write a snapshot of the metadata log up to {body.end:,}",
+    QWaited: _waited,
     QSnapFetch: lambda body: f"serves {node_name(body.follower)} the snapshot up to {body.end:,}",
     LogFlush: lambda body: f"has its log of {body.tp} on disk up to {body.end:,}",
     LogDrop: lambda body: f"removes its segments of {body.tp} up to {body.base:,}",

@@ -570,6 +570,16 @@ PROOFS: dict[str, Proof] = {
     "isr-without-epochs": Proof(
         "told-before", r"the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
     ),
+    "append-wakes-nobody": Proof(
+        "waiting-fetches", r"let the Fetch of \S+ at \d+ wait in quorum epoch \d+ after it had appended records up to"
+    ),
+    "commit-wakes-nobody": Proof(
+        "waiting-fetches",
+        r"let the Fetch of \S+ at \d+ wait in quorum epoch \d+ after its high watermark had moved",
+    ),
+    "fetch-waits-anyway": Proof(
+        "waiting-fetches", r"let the Fetch of \S+ at \d+ wait in quorum epoch \d+, although it had records for it up to"
+    ),
     "described-by-log-end": Proof("described", r"in epoch 1 with the high watermark \d+; it had \d+"),
     "described-as-caught-up": Proof("described", r"in epoch 1, and that \S+ has its log up to \d+; it had fetched up"),
     "takes-up-before-it-knows": Proof(

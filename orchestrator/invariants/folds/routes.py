@@ -36,6 +36,7 @@ from actors.trace.events import (
     QSnapFetch,
     QVote,
     QVoters,
+    QWaited,
     Rpc,
     RpcPark,
     RpcReply,
@@ -100,7 +101,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch}
+    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch, QWaited}
     | {
         AdminInvoke,
         AdminReturn,

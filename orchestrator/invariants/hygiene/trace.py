@@ -115,6 +115,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *_QUORUM,
         "rep.fetch",
         "q.snap.fetch",
+        "q.waited",
         "part.change",
         "part.remove",
         "config.change",

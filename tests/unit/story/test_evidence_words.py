@@ -23,12 +23,14 @@ from actors.trace.events import (
     QFreeze,
     QPersist,
     QSnap,
+    QWaited,
     RepTruncate,
     RpcQuiet,
     RunEnd,
     RunMeta,
     StoreRuleChange,
     Tick,
+    Waited,
 )
 from actors.trace.run_events import DiskRuleChange
 from orchestrator.story.events_in_words import WORDS, has_words, in_words
@@ -78,6 +80,14 @@ def _told(body: Any) -> str:
         (QPersist("d", 3, -1, 2), "stores quorum epoch 3 with no leader and a vote for broker-2"),
         (QSnap("d", "create", 118, 2), "makes a snapshot of the metadata log up to 118"),
         (QFreeze("create", 118), "begins to write a snapshot of the metadata log up to 118"),
+        (
+            QWaited("expired", [Waited(2, 1, 118, 117, 118, 117)]),
+            "answers the Fetch of the metadata log that waited, of broker-2, as its time is over",
+        ),
+        (
+            QWaited("append", [Waited(2, 1, 118, 117, 118, 117), Waited(-1, 1, 118, 117, 118, 117)]),
+            "answers the Fetches of the metadata log that waited, of broker-2, a client, with what it appends",
+        ),
         (LogFlush("orders-0", 1310), "has its log of orders-0 on disk up to 1,310"),
         (ClockSet("f1", "start", -2_500_000, 100), "has a clock with an offset of -2.5 s and a rate of +100 ppm"),
         (InitReturn("o", "ok", 0, "app", 7, 1), "producer id 7, epoch 1, for app"),
