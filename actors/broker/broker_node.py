@@ -74,6 +74,7 @@ from actors.broker.update_metadata import PushedMetadata
 from actors.broker.write_txn_markers import DelayedMarkers, write_txn_markers
 from actors.metadata.image_records import records_of
 from actors.metadata.metadata_state import MetadataState
+from actors.metadata.state_hash import state_hash
 from actors.node import network_client, purgatory
 from actors.node.api_versions import api_versions_response, speaks
 from actors.node.component import Component, Components
@@ -101,6 +102,7 @@ from actors.node.spec import ClusterSpec, NodeSpec
 from actors.node.step import Step
 from actors.quorum import raft_client
 from actors.quorum.raft_client import RaftClient
+from actors.trace.events import MetaState
 from actors.versions import BROKER_APIS, PUSHED_BROKER_APIS
 from krift.v1.api_versions import ApiVersionsRequest
 from krift.v1.records import MetadataRecord
@@ -375,10 +377,12 @@ class BrokerNode(msgspec.Struct):
         if self.published and (commits or snapshot is not None):
             self._publish(turn)
         if commits and self.raft.is_snapshot_due(turn):
-            records = records_of(self.image)
+            image = self.image
+            turn.step.record(MetaState("snapshot", image.offset, image.digest, state_hash(image)))
+            records = records_of(image, turn.step.defects)
             if "snapshot-without-configs" in turn.step.defects:
                 records = [each for each in records if from_bytes(MetadataRecord, each).config is None]
-            self.raft.create_snapshot(turn, records, self.image.digest)
+            self.raft.create_snapshot(turn, records, image.digest)
 
     # ---- operations --------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from actors.log.batch import Batch, payload
 from actors.metadata.image_records import extend_digest, load_records
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import PartitionRegistration, TopicRemoval
+from actors.metadata.state_hash import state_hash
 from actors.node.step import Step
 from actors.quorum.snapshots import Snapshot
 from actors.trace.events import MetaImage
@@ -50,7 +51,7 @@ class MetadataImage(MetadataState):
                 news = self._replay(decoded, batch.base_offset + index) or news
             self.offset = batch.end_offset
         if news:
-            step.record(MetaImage(self.offset, self.digest))
+            step.record(MetaImage(self.offset, self.digest, state_hash(self)))
 
     def load(self, step: Step, snapshot: Snapshot) -> None:
         """Take up what a snapshot holds; of the partitions, those count as changed that it has otherwise."""
@@ -62,13 +63,14 @@ class MetadataImage(MetadataState):
         for tp, partition in loaded.partitions.items():
             if self.partitions.get(tp) != partition:
                 self.changed[tp] = True
-        self.brokers, self.topics, self.topic_ids = loaded.brokers, loaded.topics, loaded.topic_ids
+        kept = self.brokers if "load-keeps-registrations" in step.defects else {}
+        self.brokers, self.topics, self.topic_ids = loaded.brokers | kept, loaded.topics, loaded.topic_ids
         self.removed = loaded.removed
         self.partitions, self.configs, self.features = loaded.partitions, loaded.configs, loaded.features
         self.next_producer_id, self.metadata_epoch = loaded.next_producer_id, loaded.metadata_epoch
         self.reconfigured = True
         self.offset, self.digest = snapshot.end, snapshot.digest
-        step.record(MetaImage(self.offset, self.digest))
+        step.record(MetaImage(self.offset, self.digest, state_hash(self)))
 
     def _replay(self, record: MetadataRecord, offset: int) -> bool:
         for changed in self.replay(record, offset):

@@ -44,6 +44,7 @@ from actors.metadata.image_records import (
     records_of,
 )
 from actors.metadata.registrations import FENCE, NO_LEADER, UNFENCE, PartitionRegistration
+from actors.metadata.state_hash import state_hash
 from actors.node.component import Component
 from actors.node.error_responses import error_response
 from actors.node.errors import KafkaError
@@ -53,6 +54,7 @@ from actors.node.purgatory import NEVER_MS, Purgatory
 from actors.node.step import Step
 from actors.quorum.raft_client import RaftClient
 from actors.quorum.snapshots import Snapshot
+from actors.trace.events import MetaState
 from krift.v1.admin import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -144,7 +146,7 @@ class Controller(msgspec.Struct):
             self._deactivate(turn.step, raft)
         snapshot = raft.take_snapshot(turn)
         if snapshot is not None:
-            self._load(snapshot)
+            self._load(turn.step, snapshot)
         commits = raft.take_commits(turn)
         for batch in commits:
             if batch.epoch != self.active_epoch:
@@ -155,7 +157,9 @@ class Controller(msgspec.Struct):
         if commits and raft.is_snapshot_due(turn):
             # What a standby has is what is committed; an active controller's own state is ahead of it.
             state = _committed(raft) if self.active else self.state
-            raft.create_snapshot(turn, records_of(state), _digest(raft))
+            digest = _digest(raft)
+            turn.step.record(MetaState("snapshot", raft.delivered, digest, state_hash(state)))
+            raft.create_snapshot(turn, records_of(state, turn.step.defects), digest)
         if self.active:
             self.purgatory.check(turn, COMMITTED)
         if self.active:
@@ -175,7 +179,7 @@ class Controller(msgspec.Struct):
         self.channels.asked_epoch = epoch
         self._append(turn, [Change(metadata_epoch_record(epoch))])
 
-    def _load(self, snapshot: Snapshot) -> None:
+    def _load(self, step: Step, snapshot: Snapshot) -> None:
         """Take up what a snapshot holds in place of the state so far. Raises FatalFault where this is the active
         controller (``QuorumController.handleLoadSnapshot``)."""
         if self.active:
@@ -185,9 +189,11 @@ class Controller(msgspec.Struct):
         if self.config.pushes_metadata:
             self.channels.load(snapshot)
         self.committed = snapshot.end
+        step.record(MetaState("load", snapshot.end, snapshot.digest, state_hash(self.state)))
 
     def _activate(self, turn: ControllerTurn) -> None:
         step, raft = turn.step, turn.raft
+        step.record(MetaState("active", raft.delivered, _digest(raft), state_hash(self.state)))
         self.active_epoch = raft.epoch
         self.next_offset = raft.end_offset
         self.last_appended = -1
@@ -207,6 +213,7 @@ class Controller(msgspec.Struct):
         self.active_epoch = -1
         self.channels.deactivate()
         self.state = _committed(raft)
+        step.record(MetaState("standby", raft.delivered, _digest(raft), state_hash(self.state)))
         for timer in self._periods():
             step.cancel_timer(timer)
         for event in self.purgatory.take_all():

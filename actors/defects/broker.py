@@ -403,6 +403,18 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
     ),
     Defect(
+        "load-keeps-registrations",
+        "actors.broker",
+        "M8",
+        "A broker that loads a snapshot keeps the registrations of brokers as it knew them before.",
+        nemesis="quorum",
+        settings=(
+            "config.metadata.log.max.record.bytes.between.snapshots=200",
+            "config.metadata.max.retention.bytes=1000",
+            "config.krift.metadata.clean.interval.ms=300",
+        ),
+    ),
+    Defect(
         "former-lives-fetch",
         "actors.broker",
         "P16",

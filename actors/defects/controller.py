@@ -201,6 +201,14 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         settings=("features.eligible.leader.replicas.version=1",),
     ),
     Defect(
+        "snapshot-without-elr",
+        "actors.metadata",
+        "M8",
+        "Snapshots of the metadata log leave out the eligible leader replicas.",
+        nemesis="isr",
+        settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
+    ),
+    Defect(
         "last-known-before-eligible",
         "actors.controller",
         "P21",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import blake2b
+
+import msgspec
 
 from actors.log.batch import Batch, payload
 from actors.metadata.metadata_state import MetadataState
@@ -27,7 +29,7 @@ ZNODE_VERSION = 1
 """Of the form in which /metadata_epoch is kept."""
 
 
-def records_of(state: MetadataState) -> list[bytes]:
+def records_of(state: MetadataState, defects: Collection[str] = ()) -> list[bytes]:
     """Records that make this state out of an empty one, in the order in which the image's parts write theirs, and
     within a part in that of the log. Topics that were removed come as they came and went, which Kafka does not keep."""
     found = [
@@ -41,7 +43,10 @@ def records_of(state: MetadataState) -> list[bytes]:
     found += [
         MetadataRecord(topic=TopicRecord(name=topic.name, topic_id=topic.topic_id)) for topic in state.topics.values()
     ]
-    found += [MetadataRecord(partition=partition_record(partition)) for partition in state.partitions.values()]
+    partitions = [partition_record(partition) for partition in state.partitions.values()]
+    if "snapshot-without-elr" in defects:
+        partitions = [msgspec.structs.replace(each, eligible_leader_replicas=[]) for each in partitions]
+    found += [MetadataRecord(partition=partition) for partition in partitions]
     for resource, values in state.configs.items():
         kind, _, name = resource.partition("/")
         found += [

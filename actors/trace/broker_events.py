@@ -138,12 +138,34 @@ class EpochTold(TraceEvent, frozen=True, tag="epoch.told"):
 
 class MetaImage(TraceEvent, frozen=True, tag="meta.image"):
     """A broker applied the metadata log up to (exclusive) ``offset``. Recorded when something but a no-op was
-    in it. ``digest``: hash over all records below ``offset``."""
+    in it. ``digest``: hash over all records below ``offset``; ``state``: over what the broker has made of them."""
 
     offset: int
     digest: int | None = None
+    state: int | None = None
+
+
+class MetaState(TraceEvent, frozen=True, tag="meta.state"):
+    """What a controller, or a broker that makes a snapshot, has made of the metadata log up to (exclusive) ``offset``.
+    ``digest``, ``state``: as in ``meta.image``. of: snapshot: what goes into a snapshot; load: what a controller has
+    from one; active, standby: what it begins with as the active controller, and goes on with when it is that no more.
+    """
+
+    of: Literal["snapshot", "load", "active", "standby"]
+    offset: int
+    digest: int | None = None
+    state: int | None = None
 
 
 BrokerEvent = (
-    PartAssume | IsrPropose | IsrLate | RepFetch | RepTruncate | FetchTold | FetchRefused | EpochTold | MetaImage
+    PartAssume
+    | IsrPropose
+    | IsrLate
+    | RepFetch
+    | RepTruncate
+    | FetchTold
+    | FetchRefused
+    | EpochTold
+    | MetaImage
+    | MetaState
 )

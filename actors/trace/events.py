@@ -26,6 +26,7 @@ from actors.trace.broker_events import (
     IsrLate as IsrLate,
     IsrPropose as IsrPropose,
     MetaImage as MetaImage,
+    MetaState as MetaState,
     PartAssume as PartAssume,
     RepFetch as RepFetch,
     RepTruncate as RepTruncate,

@@ -23,6 +23,7 @@ from actors.trace.events import (
     LogRoll,
     MetaImage,
     MetaMint,
+    MetaState,
     MetaView,
     MetaWait,
     PartRemove,
@@ -47,6 +48,12 @@ from orchestrator.story.words import listed
 
 PARTS_MAX = 3
 SNAPSHOTS = {"create": "makes", "fetch": "has fetched", "load": "loads", "delete": "deletes"}
+STATES = {
+    "snapshot": "for a snapshot",
+    "load": "from a snapshot",
+    "active": "as it becomes the active controller",
+    "standby": "as it is the active controller no more",
+}
 
 
 def _diverged(body: RepTruncate) -> str:
@@ -126,6 +133,7 @@ OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     FetchRefused: lambda body: f"refuses a Fetch as a whole with {error_name(body.error)}, by its session",
     EpochTold: _epoch_end,
     MetaImage: lambda body: f"has applied the metadata log up to {body.offset:,}",
+    MetaState: lambda body: f"has applied the metadata log up to {body.offset:,} ({STATES[body.of]})",
     MetaView: _viewed,
     MetaMint: lambda body: f"raises the metadata epoch to {body.epoch} in controller epoch {body.controller_epoch}",
     MetaWait: lambda body: f"waited for metadata epoch {body.epoch}, and has {body.metadata_epoch}",

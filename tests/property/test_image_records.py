@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 from hypothesis import given, strategies as st
 
 from actors.log.batch import LogRecord, make_batch
 from actors.metadata.image_records import EMPTY_DIGEST, extend_digest, load_records, records_of
 from actors.metadata.metadata_state import MetadataState
 from actors.metadata.registrations import BrokerRegistration, PartitionRegistration, TopicRegistration
+from actors.metadata.state_hash import state_hash
 
 IDS = st.lists(st.integers(1, 9), max_size=4, unique=True)
 BROKERS = st.builds(
@@ -53,6 +56,69 @@ def test_what_a_snapshot_holds_makes_the_state(state: MetadataState) -> None:
     assert loaded == state
     for part in ("brokers", "topics", "topic_ids", "partitions", "configs", "features"):
         assert list(getattr(loaded, part)) == list(getattr(state, part))
+
+
+@given(states())
+def test_a_loaded_state_has_the_hash_of_the_replayed_one(state: MetadataState) -> None:
+    """Shows that neither the offsets of registrations nor the order of the parts nor topics that are gone change it."""
+    loaded = MetadataState(removed={"id-gone": "gone"})
+    load_records(loaded, records_of(state), 99)
+    loaded.brokers = dict(reversed(loaded.brokers.items()))
+    loaded.partitions = dict(reversed(loaded.partitions.items()))
+    loaded.configs = dict(reversed(loaded.configs.items()))
+    for topic in loaded.topics.values():
+        topic.partitions.reverse()
+    assert state_hash(loaded) == state_hash(state)
+
+
+def _state() -> MetadataState:
+    """A state with one of each."""
+    topic = TopicRegistration("orders", "id-orders", [0])
+    partition = PartitionRegistration("orders", "id-orders", 0, [1, 2, 3], [1], 1, 4, 7, elr=[2])
+    return MetadataState(
+        brokers={1: BrokerRegistration(1, "broker-1/0", 5, False, False, 41)},
+        topics={topic.topic_id: topic},
+        topic_ids={topic.name: topic.topic_id},
+        partitions={partition.tp: partition},
+        configs={"topic/orders": {"min.insync.replicas": "2"}},
+        features={"eligible.leader.replicas.version": 1},
+        next_producer_id=1000,
+        metadata_epoch=3,
+    )
+
+
+CHANGES = {"isr": [1, 2], "replicas": [3, 2, 1], "leader": 2, "leader_epoch": 5, "partition_epoch": 8, "elr": []} | {
+    "leader_recovery_state": 1,
+    "last_known_elr": [1],
+}
+
+
+@pytest.mark.parametrize("field", CHANGES)
+def test_each_fact_of_a_partition_counts(field: str) -> None:
+    """Shows that two states with another partition have two hashes."""
+    other = _state()
+    other.partitions["orders-0"] = msgspec.structs.replace(other.partitions["orders-0"], **{field: CHANGES[field]})
+    assert state_hash(other) != state_hash(_state())
+
+
+@pytest.mark.parametrize("field", ["fenced", "in_controlled_shutdown", "epoch", "incarnation_id"])
+def test_each_fact_of_a_broker_counts(field: str) -> None:
+    """Shows that two states with another registration have two hashes."""
+    other = _state()
+    value = {"epoch": 6, "incarnation_id": "broker-1/1"}.get(field, True)
+    other.brokers[1] = msgspec.structs.replace(other.brokers[1], **{field: value})
+    assert state_hash(other) != state_hash(_state())
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["brokers", "topics", "topic_ids", "partitions", "configs", "features", "next_producer_id", "metadata_epoch"],
+)
+def test_each_part_counts(field: str) -> None:
+    """Shows that a state that lacks a part has another hash."""
+    other = _state()
+    setattr(other, field, type(getattr(other, field))())
+    assert state_hash(other) != state_hash(_state())
 
 
 @given(st.lists(st.binary(max_size=4), min_size=1, max_size=8), st.integers(0, 8))

@@ -564,6 +564,13 @@ PROOFS: dict[str, Proof] = {
     "snapshot-without-configs": Proof(
         "snapshots", r"made a snapshot up to \d+, whose records differ from those in the snapshot of \S+ up to the same"
     ),
+    "snapshot-without-elr": Proof(
+        "snapshot-with-elr", r"has made something else of the metadata log up to \d+ than \S+, of the same records"
+    ),
+    "load-keeps-registrations": Proof(
+        "loads-while-up",
+        r"broker-2 has made something else of the metadata log up to \d+ than \S+, of the same",
+    ),
     "outdated-proposal-again": Proof(
         "told-late", r"broker-1 proposed .* had been refused with INVALID_UPDATE_VERSION", (8,)
     ),

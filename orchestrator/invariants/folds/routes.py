@@ -23,6 +23,7 @@ from actors.trace.events import (
     LogAppend,
     LogStart,
     MetaImage,
+    MetaState,
     MetaView,
     NodeDown,
     NodeUp,
@@ -113,6 +114,7 @@ _OF_THE_QUORUM = frozenset(
         PartRemove,
         IsrPropose,
         MetaImage,
+        MetaState,
         MetaView,
     }
 )

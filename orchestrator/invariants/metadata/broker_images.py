@@ -1,4 +1,4 @@
-"""M8: what brokers make of the metadata log, and what they tell clients of it."""
+"""M8: what nodes make of the metadata log, and what brokers tell clients of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import node_name, partition_name
-from actors.trace.events import BrokerReg, LogHw, MetaImage, MetaView, NodeUp, PartChange, PartRemove, Stamped
+from actors.trace.events import (
+    BrokerReg,
+    LogHw,
+    MetaImage,
+    MetaState,
+    MetaView,
+    NodeUp,
+    PartChange,
+    PartRemove,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, forget_least
 from orchestrator.invariants.mirrors.leader_epochs import Taint
@@ -58,13 +68,22 @@ class Digest(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Made(msgspec.Struct, frozen=True):
+    """What a node made of the records below an offset: their digest, and a hash over the state."""
+
+    digest: int
+    state: int
+    by: Witness
+
+
 class Images(State):
-    """digests: offset -> what the first broker had below it. waiting: records that nobody has committed so far;
-    partitions, brokers: the committed ones, by offset. written: partition -> every (leader, leader epoch) that a
-    controller wrote. pushed: brokers are told of the cluster by UpdateMetadata, and tell that. lost_in: newest quorum
-    epoch whose leader lacked, and might lack, what was committed."""
+    """digests: offset -> what the first broker had below it. made: offset -> what the first node made of that. waiting:
+    records that nobody has committed so far; partitions, brokers: the committed ones, by offset. written: partition ->
+    every (leader, leader epoch) that a controller wrote. pushed: brokers are told of the cluster by UpdateMetadata, and
+    tell that. lost_in: newest quorum epoch whose leader lacked, and might lack, what was committed."""
 
     digests: dict[int, Digest] = {}
+    made: dict[int, Made] = {}
     brokers_seen: dict[str, Seen] = {}
     waiting: list[Said] = []
     partitions: dict[str, list[Said]] = {}
@@ -82,6 +101,7 @@ class Images(State):
             for seen in self.brokers_seen.values():
                 seen.lost = seen.lost or any(image.offset > taint.start for image in seen.images)
             self.digests = {offset: digest for offset, digest in self.digests.items() if offset <= taint.start}
+            self.made = {offset: made for offset, made in self.made.items() if offset <= taint.start}
             self.waiting = [said for said in self.waiting if _outlives(said, taint)]
             for known in (*self.partitions.values(), *self.brokers.values()):
                 known[:] = [said for said in known if _outlives(said, taint)]
@@ -128,10 +148,13 @@ def _below(records: list[Said], offset: int) -> Said | None:
 
 class ImagesAreOneHistory(LogInvariant[Images]):
     """Each broker builds its image of the cluster from the metadata log by itself. A broker that skips a record, or
-    applies a different one, follows another leader than the rest, and gives clients a cluster that never existed.
+    applies a different one, follows another leader than the rest, and gives clients a cluster that never existed. The
+    same records make the same brokers, topics, partitions, configurations and features, at brokers and controllers,
+    replayed or loaded from a snapshot: a part that a snapshot leaves out is missing at whoever loads it.
 
     Example: broker-2 and broker-3 have applied the metadata log up to 118, and their images differ; or broker-2 answers
-    consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3. A
+    consumer-1 that broker-1 leads orders-0 in leader epoch 4, though offset 112 gave leader epoch 5 to broker-3; or
+    broker-2 loads a snapshot up to 118, and has no eligible leader replicas any more, which broker-3 has there. A
     broker may be behind the others, but may not go back. A broker that is fenced at that offset leads no partition for
     clients. With metadata.propagation=push clients get the controllers' updates: the check is then that the controllers
     wrote them.
@@ -141,17 +164,18 @@ class ImagesAreOneHistory(LogInvariant[Images]):
     title = "The metadata images of all brokers are one history, and an answer to a client is in the image it came from"
     source = "kafka-tlaplus, MetadataLogMatchingProperty; KIP-630; Kafka's MetadataImage, KRaftMetadataCache"
     tested_when = (
-        "a broker reaches an offset that another one has reached, or passes its former offset; or a client gets a "
-        "leader that it did not know"
+        "a broker reaches an offset that another one has reached, or passes its former offset; a node tells its state "
+        "at an offset where another one has; or a client gets a leader that it did not know"
     )
-    types = (MetaImage, MetaView, PartChange, PartRemove, BrokerReg, NodeUp, LogHw)
+    types = (MetaImage, MetaState, MetaView, PartChange, PartRemove, BrokerReg, NodeUp, LogHw)
     cases = {LogHw: ("leader",)}
     exemptions = {"loss-budget": WIPED}
     ghost = "digest of the metadata log"
     unseen = (
         "Answers that repeat the client's knowledge: they are not in its trace.",
         "Whether a hint is as new as the image of its broker: the check is only that a controller wrote it.",
-        "ISRs, replicas and configurations in an image: its digest covers the log from which it was built.",
+        "What all nodes make of the same records in the same wrong way.",
+        "What a controller makes of records, but where it makes or loads a snapshot, or begins or ends to be active.",
         "An image that stays behind for good: L8 requires that it reaches the end of the metadata log.",
         "What a broker has from the time on when the quorum lost a record that it had applied, until it restarts.",
         "With metadata.propagation=push, whether a broker's answer is from its last update.",
@@ -170,7 +194,9 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         if kind is MetaView:
             return self._told(state, event, body, mirror) if body.source != "heard" else NOTHING
         if kind is MetaImage:
-            return self._applied(state, event, body, mirror)
+            return [*self._applied(state, event, body, mirror), *self._same(state, event, body)]
+        if kind is MetaState:
+            return self._same(state, event, body)
         if kind is LogHw:
             if state.waiting and mirror.newly_committed:
                 state.settle(mirror)
@@ -220,6 +246,24 @@ class ImagesAreOneHistory(LogInvariant[Images]):
         sentence = f"{event.node} {wrong}"
         if seen.lost or mirror.loss_excuses(max(body.offset - 1, 0), mirror.budget):
             return self.excused("loss-budget", state.key, sentence, known.by, event)
+        return self.violated(state.key, sentence, known.by, event)
+
+    def _same(self, state: Images, event: Stamped, body: MetaImage | MetaState) -> Emissions:
+        """With what others made of the same records, whoever lost what: there is one thing to make of them."""
+        if body.digest is None or body.state is None:
+            return NOTHING
+        own = Made(body.digest, body.state, witness(event))
+        known = state.made.setdefault(body.offset, own)
+        forget_least(state.made, OPEN_REMEMBERED)
+        if known is own or known.digest != own.digest:
+            return NOTHING
+        state.tested += 1
+        if known.state == own.state:
+            return NOTHING
+        sentence = (
+            f"{event.node} has made something else of the metadata log up to {body.offset:,} than {known.by.node}, of "
+            "the same records"
+        )
         return self.violated(state.key, sentence, known.by, event)
 
     # ---- what clients are told ----------------------------------------------------------------------------

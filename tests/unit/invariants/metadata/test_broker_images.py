@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from actors.trace.events import MetaImage, MetaView, PartChange, PartRemove
+from actors.trace.events import MetaImage, MetaState, MetaView, PartChange, PartRemove
 from tests.unit.invariants.trace_builder import METADATA_PARTITION, TP, TraceBuilder
 
 LEADER = "controller-1"
@@ -38,9 +38,13 @@ class Cluster:
         """A broker is fenced, or not."""
         self.writes(lambda offset: self.trace.registered(broker, fenced=fenced, offset=offset, node=LEADER))
 
-    def applies(self, broker: int, offset: int, digest: int = 0) -> str:
+    def applies(self, broker: int, offset: int, digest: int = 0, state: int | None = None) -> str:
         """A broker comes to an offset."""
-        return self.trace.emit(f"broker-{broker}", MetaImage(offset, digest or 7 * offset))
+        return self.trace.emit(f"broker-{broker}", MetaImage(offset, digest or 7 * offset, state))
+
+    def made(self, node: str, offset: int, state: int | None, digest: int = 0) -> str:
+        """A node tells what it has made of the log up to an offset."""
+        return self.trace.emit(node, MetaState("load", offset, digest or 7 * offset, state))
 
     def removes(self, tp: str = TP, **how: Any) -> None:
         """A topic is removed."""
@@ -265,3 +269,46 @@ def test_a_loss_excuses_no_later_image() -> None:
     cluster = wiped()
     cluster.applies(2, 3)
     assert cluster.says() == "broker-2 has applied the metadata log up to 3, but it is committed only up to 2"
+
+
+def test_states_of_the_same_records() -> None:
+    """Shows that brokers and controllers that tell the same state of the same records test M8; and that nothing is held
+    against who tells none, or has other records."""
+    cluster = Cluster()
+    cluster.registers(1)
+    cluster.registers(2)
+    cluster.applies(1, 2, state=5)
+    cluster.made(LEADER, 2, 5)
+    cluster.made("broker-2", 2, 5)
+    cluster.made(LEADER, 2, None)
+    cluster.made("controller-2", 2, 6, digest=1)
+    cluster.made("controller-2", 1, 6)
+    result = cluster.trace.result("M8")
+    assert (result.status, result.tested) == ("held", 2)
+
+
+@pytest.mark.parametrize("node", [LEADER, "broker-1", "broker-2"])
+def test_another_state_of_the_same_records(node: str) -> None:
+    """Shows that a state which differs from what any node made of the same records violates M8, be it the same node
+    that had replayed them before."""
+    cluster = Cluster()
+    cluster.registers(1)
+    replayed = cluster.applies(1, 1, state=5)
+    loaded = cluster.made(node, 1, 6)
+    (found,) = cluster.trace.result("M8").violations
+    assert found.events == [replayed, loaded]
+    assert found.sentence == (
+        f"{node} has made something else of the metadata log up to 1 than broker-1, of the same records"
+    )
+
+
+def test_a_loss_excuses_no_other_state() -> None:
+    """Shows that what the quorum lost is compared with nothing that it wrote later, and that a loss is no reason to
+    make something else of the same records."""
+    cluster = wiped()
+    cluster.applies(1, 2, state=4)
+    cluster.made("broker-2", 2, 5, digest=5)
+    cluster.made("broker-3", 2, 6, digest=6)
+    assert cluster.says() == ""
+    cluster.made("controller-2", 2, 6)
+    assert "has made something else of the metadata log up to 2 than broker-1" in cluster.says()
