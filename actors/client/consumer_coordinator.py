@@ -25,7 +25,7 @@ from actors.node.network_client import Ended, NetworkClient
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.node.step import Step
 from actors.trace.client_events import CommitHow
-from actors.trace.events import ConsOwn
+from actors.trace.events import ConsClose, ConsOwn
 from actors.trace.group_events import Entry, OwnReason
 
 E = KafkaError
@@ -406,6 +406,12 @@ class ConsumerCoordinator(msgspec.Struct):
         self.last_generation, self.joined = NO_GENERATION.id, NO_GENERATION
         self.preparing, self.prepare_end_ms, self.electing = "", -1, None
         self._own(step, owner, [], "join")
+
+    def record_close(self, step: Step) -> None:
+        """The application begins to close the consumer."""
+        generation = self.membership.generation
+        group, stable = self.membership.settings.group, self._stable() is not None
+        step.record(ConsClose(group, generation.member, generation.id, stable, self.fatal))
 
     def close(self, step: Step, owner: Owner) -> int:
         """The consumer is closed: it gives up what it owns and, as a dynamic member, leaves. Returns the call of its

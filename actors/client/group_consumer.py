@@ -186,7 +186,10 @@ class GroupConsumerNode(ConsumerNode):
         coordinator = self.coordinator
         if self.closing == "begin":
             self.closing = "commit"
+            coordinator.record_close(step)
             commits = self.spec.workload["commit"] in ("sync", "async") or coordinator.auto_commit_ms
+            if "closes-without-commit" in step.defects:
+                commits = False
             if commits and coordinator.membership.state == "STABLE" and not coordinator.fatal:
                 how: CommitHow = "auto" if coordinator.auto_commit_ms else "sync"
                 coordinator.commit(step, self, how, step.now_ms + CLOSE_TIMEOUT_MS)

@@ -300,6 +300,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "closes-without-commit",
+        _MEMBER,
+        "O11",
+        "A member is closed without a commit.",
+        nemesis="groups",
+    ),
+    Defect(
         "commits-ahead",
         _MEMBER,
         "O3",

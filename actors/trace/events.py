@@ -82,6 +82,7 @@ from actors.trace.group_events import (
     MEMBERS_LEFT as MEMBERS_LEFT,
     NO_ENTRY as NO_ENTRY,
     REBALANCE_TIMEOUT as REBALANCE_TIMEOUT,
+    ConsClose as ConsClose,
     ConsOwn as ConsOwn,
     ConsStall as ConsStall,
     Entry as Entry,

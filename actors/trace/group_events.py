@@ -149,4 +149,16 @@ class ConsStall(TraceEvent, frozen=True, tag="cons.stall"):
     phase: Literal["begin", "end"]
 
 
-GroupEvent = GrpGen | GrpOut | GrpCommit | GrpLoad | GrpFetch | ConsOwn | ConsStall
+class ConsClose(TraceEvent, frozen=True, tag="cons.close"):
+    """The application begins to close the consumer, which commits first, and then leaves (``cons.own``). ``member``,
+    ``generation``: as the member knows them. ``stable``: it has its assignment, and is not joining. ``error``: code of
+    the error that ended the membership for good, 0 none. Applications that commit in transactions record none."""
+
+    group: str
+    member: str
+    generation: int
+    stable: bool
+    error: int = 0
+
+
+GroupEvent = GrpGen | GrpOut | GrpCommit | GrpLoad | GrpFetch | ConsOwn | ConsStall | ConsClose

@@ -150,7 +150,7 @@ def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     groups = {
         each
         for each in EVENT_TYPES
-        if each.startswith(("grp.", "cons.own", "cons.stall", "commit.", "committed.", "offsets."))
+        if each.startswith(("grp.", "cons.own", "cons.stall", "cons.close", "commit.", "committed.", "offsets."))
     }
     elsewhere = {"run.repeat", "node.stall", "meta.wait", "meta.mint", "part.remove", "txn.taken-back"}
     assert set(EVENT_TYPES) - seen == {*elsewhere, *groups}

@@ -748,6 +748,9 @@ PROOFS: dict[str, Proof] = {
     "revokes-without-commit": Proof(
         "group", r"as member \S+ of group g, revoked orders-\d.* without a commit after the last records"
     ),
+    "closes-without-commit": Proof(
+        "group", r"as member \S+ of group g, was closed, and gave up orders-\d.* without a commit after the last"
+    ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),

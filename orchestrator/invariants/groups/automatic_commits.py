@@ -11,6 +11,7 @@ from actors.trace.events import (
     ClockSet,
     CommitInvoke,
     CommitReturn,
+    ConsClose,
     ConsOwn,
     ConsPos,
     ErrorSeen,
@@ -53,7 +54,7 @@ class Owned(State):
     """Of a client. automatic: it has committed by itself in this run, and so does it always. given: by partition.
     interval_us: of its commits; since_us: when it began to wait for the next one, -1 it may not wait for one. open: its
     commits that have not ended. contact: whether it knows its coordinator. overdue: None it is not known to be late.
-    skewed: a clock was set."""
+    skewed: a clock was set. closing: what it has to commit before it is closed, None it is not being closed."""
 
     automatic: bool = False
     given: dict[str, Given] = {}
@@ -63,6 +64,7 @@ class Owned(State):
     contact: Contact = msgspec.field(default_factory=Contact)
     overdue: Overdue | None = None
     skewed: bool = False
+    closing: dict[str, Given] | None = None
 
 
 class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
@@ -75,22 +77,28 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
 
     Or consumer-1, whose auto.commit.interval.ms is 5 s, has committed once and never again, though it goes on to read
     and to send heartbeats. When it dies, its successor begins where it was an hour ago.
+
+    A member that is closed commits first, too, as long as it has its place in the group. Otherwise each restart of an
+    application gives its records once more, though it ended as it should.
     """
 
     id = "O11"
-    title = "A member that commits by itself does so each auto.commit.interval.ms, and before it revokes a partition"
-    source = "Kafka's ConsumerCoordinator.onJoinPrepare, maybeAutoCommitOffsetsAsync"
+    title = (
+        "A member that commits by itself does so each auto.commit.interval.ms, "
+        "and before it revokes a partition or is closed"
+    )
+    source = "Kafka's ConsumerCoordinator.onJoinPrepare, maybeAutoCommitOffsetsAsync, close"
     tested_when = (
         "a member that commits by itself commits after its interval, or revokes a partition of which its application "
-        "was given records"
+        "was given records, or is closed while it owns one"
     )
     route = NODE
     of_groups = True
-    types = (CommitInvoke, CommitReturn, ConsOwn, ConsPos, ErrorSeen, MetaView, PollReturn, Rpc)
+    types = (CommitInvoke, CommitReturn, ConsClose, ConsOwn, ConsPos, ErrorSeen, MetaView, PollReturn, Rpc)
     unseen = (
         "commits that are late, but are made before a heartbeat has told that the member knew its coordinator",
         "members that wait for the end of a commit, and members in runs in which a clock was set",
-        "what a member commits when it is closed",
+        "members that are closed while they join, or after an error that ended their membership: they commit nothing",
         "members of which no automatic commit was seen yet: settings alone do not tell who commits by itself",
         (
             "a partition of which the application was given records less than twice since the client heard of leaders, "
@@ -114,6 +122,7 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
         elif event.node == state.key:
             state.given.clear()
             state.open.clear()
+            state.closing = None
             state.contact.broker = ""
             self._begins(state, -1)
         else:
@@ -134,8 +143,10 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
             self._commits(state, event, body)
         elif kind is CommitReturn:
             state.open.discard(body.op)
+        elif kind is ConsClose:
+            state.closing = self._sure(state) if body.stable and not body.error else None
         elif kind is ConsOwn:
-            found = self._revokes(state, event, body) if body.reason == "revoke" else NOTHING
+            found = self._gives_up(state, event, body)
             state.given = {tp: given for tp, given in state.given.items() if tp in body.owned}
             self._begins(state, event.wall if body.reason == "assign" else -1)
             return found
@@ -150,11 +161,17 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
             state.given.pop(body.tp, None)
         return NOTHING
 
+    @staticmethod
+    def _sure(state: Owned) -> dict[str, Given]:
+        """The partitions whose positions are certainly valid, as they are now."""
+        return {tp: given for tp, given in state.given.items() if given.polls >= SETTLED}
+
     def _commits(self, state: Owned, event: Stamped, body: CommitInvoke) -> None:
         state.automatic = state.automatic or body.how == "auto"
         for tp in body.offsets:
-            if tp in state.given:
-                state.given[tp].committed = True
+            for given in (state.given, state.closing or {}):
+                if tp in given:
+                    given[tp].committed = True
         if state.since_us >= 0:
             state.tested += body.how == "auto" and event.wall >= state.since_us + state.interval_us
             self._begins(state, event.wall)
@@ -196,16 +213,19 @@ class AutomaticCommitsAreMade(KeyedInvariant[Owned]):
                 if waits and event.wall > due_us:
                     state.overdue = Overdue(event.wall, given.by)
 
-    def _revokes(self, state: Owned, event: Stamped, body: ConsOwn) -> Emissions:
-        if not state.automatic:
+    def _gives_up(self, state: Owned, event: Stamped, body: ConsOwn) -> Emissions:
+        closing, state.closing = state.closing, None
+        if not state.automatic or body.reason not in ("revoke", "leave"):
             return NOTHING
-        sure = {tp: state.given[tp] for tp in body.revoked if tp in state.given and state.given[tp].polls >= SETTLED}
+        ready = self._sure(state) if body.reason == "revoke" else closing or {}
+        sure = {tp: ready[tp] for tp in body.revoked if tp in ready}
         state.tested += bool(sure)
         left = [tp for tp, given in sure.items() if not given.committed]
         if not left:
             return NOTHING
+        does = "revoked" if body.reason == "revoke" else "was closed, and gave up"
         sentence = (
-            f"{state.key}, as member {body.member} of group {body.group}, revoked {', '.join(left)} without a commit "
+            f"{state.key}, as member {body.member} of group {body.group}, {does} {', '.join(left)} without a commit "
             "after the last records that its application was given"
         )
         return self.violated(state.key, sentence, sure[left[0]].by, event)

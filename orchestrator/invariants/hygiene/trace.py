@@ -99,7 +99,7 @@ _CLIENT = (
     *("send.return", "poll.return", "list.return", "admin.return"),
 )
 _CONSUMER = (
-    *(*_CLIENT, "cons.own", "cons.stall", "meta.wait"),
+    *(*_CLIENT, "cons.own", "cons.stall", "cons.close", "meta.wait"),
     *("commit.invoke", "commit.return", "committed.invoke", "committed.return"),
 )
 _TRANSACTIONAL = (

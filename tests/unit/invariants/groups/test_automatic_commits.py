@@ -11,6 +11,7 @@ from actors.trace.events import (
     ClockSet,
     CommitInvoke,
     CommitReturn,
+    ConsClose,
     ConsPos,
     ErrorSeen,
     MetaView,
@@ -49,6 +50,10 @@ class Revoking(GroupTrace):
             self.ops += 1
             last = self.emit(ONE, PollReturn(f"poll-{self.ops}", outcome, 0, tp, self.at, 0, records=told))
         return last
+
+    def begins_to_close(self, stable: bool = True, error: int = 0) -> str:
+        """Its application begins to close it."""
+        return self.emit(ONE, ConsClose(GROUP, "m1", 1, stable, error))
 
     def revokes(self, node: str = ONE) -> str:
         """A member gives up all that it owns, to join again."""
@@ -139,6 +144,53 @@ def test_a_position_that_may_not_be_valid(why: str, then: int) -> None:
         trace.given(1)
     trace.revokes()
     assert trace.result("O11").violated == (then == 2 or why in ("other-call", "error-elsewhere"))
+
+
+@pytest.mark.parametrize("commits", ["", "before", "after", "late"])
+def test_a_member_commits_before_it_is_closed(commits: str) -> None:
+    """Shows that a member which commits by itself, and is closed without a commit of what its application was given
+    before that, violates O11, whether it has committed just before, or at the beginning of the close."""
+    trace = Revoking()
+    given = trace.given()
+    if commits == "before":
+        trace.asks(TP)
+    trace.begins_to_close()
+    if commits == "after":
+        trace.asks(TP)
+        trace.given(tp=TP)
+        trace.given(tp=OTHER)
+    elif commits == "late":
+        trace.asks(OTHER)
+    gone = trace.owns(ONE, "", reason="leave")
+    result = trace.result("O11")
+    left = commits in ("", "late")
+    assert (result.violated, result.tested) == (left, 1)
+    if left:
+        (finding,) = result.violations
+        assert finding.events == [given, gone]
+        assert finding.sentence == (
+            f"consumer-1, as member m1 of group g, was closed, and gave up {TP} without a commit after the last "
+            "records that its application was given"
+        )
+
+
+@pytest.mark.parametrize("why", ["", "by-hand", "joins", "error", "lost", "once", "view", "restarted", "made-anew"])
+def test_who_need_not_commit_when_it_is_closed(why: str) -> None:
+    """Shows that nothing is said of the close of a member that does not commit by itself, that is joining, was told of
+    an error for good, has lost what it owned, or has no position that is certainly valid; nor of one that died in a
+    close, or was made anew after it."""
+    trace = Revoking("sync" if why == "by-hand" else "auto")
+    trace.given(1 if why == "once" else 2)
+    if why == "view":
+        trace.emit(ONE, MetaView("broker-1", {TP: 1}, [TP]))
+    trace.begins_to_close(why != "joins", KafkaError.FENCED_INSTANCE_ID if why == "error" else 0)
+    if why == "restarted":
+        trace.down(ONE)
+        trace.up(ONE, "group-consumer")
+    elif why == "made-anew":
+        trace.owns(ONE, TP, reason="join")
+    trace.owns(ONE, "", reason="lost" if why == "lost" else "leave")
+    assert trace.result("O11").violated == (not why)
 
 
 class Reading(Revoking):
