@@ -483,6 +483,13 @@ CONFIG: dict[str, ConfigKey] = {
             "krift.group.load.ms", 10, ("broker", "krift"), "Modelled time that a coordinator takes to read its log."
         ),
         ConfigKey(
+            "krift.offsets.retention.ms",
+            -1,
+            ("broker", "krift"),
+            "The same as offsets.retention.minutes, in milliseconds, for runs that last seconds; -1: that one holds.",
+            -1,
+        ),
+        ConfigKey(
             "krift.remote.store.timeout.ms",
             60000,
             ("broker", "krift"),

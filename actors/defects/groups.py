@@ -300,6 +300,23 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "positions-expire-in-use",
+        _COORDINATOR,
+        "O12",
+        "A coordinator drops old positions of topics that the members of a stable group read.",
+        "KIP-211",
+        nemesis="groups",
+        settings=("config.offsets.retention.check.interval.ms=300", "config.krift.offsets.retention.ms=500"),
+    ),
+    Defect(
+        "pending-positions-expire",
+        _COORDINATOR,
+        "O12",
+        "A coordinator drops old positions that an open transaction is going to replace.",
+        nemesis="processors",
+        settings=("config.offsets.retention.check.interval.ms=300", "config.krift.offsets.retention.ms=500"),
+    ),
+    Defect(
         "closes-without-commit",
         _MEMBER,
         "O11",

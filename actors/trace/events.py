@@ -79,6 +79,7 @@ from actors.trace.event_parts import (
     Waited as Waited,
 )
 from actors.trace.group_events import (
+    GROUP_EXPIRED as GROUP_EXPIRED,
     MEMBERS_LEFT as MEMBERS_LEFT,
     NO_ENTRY as NO_ENTRY,
     REBALANCE_TIMEOUT as REBALANCE_TIMEOUT,

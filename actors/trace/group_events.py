@@ -22,6 +22,9 @@ GroupState = Literal["Empty", "PreparingRebalance", "CompletingRebalance", "Stab
 MEMBERS_LEFT = "explicit LeaveGroup request for"
 """How the reason of a ``GrpGen`` begins where members asked to leave, in Kafka's words."""
 
+GROUP_EXPIRED = "it has neither members nor offsets"
+"""The reason of a ``GrpGen`` where a coordinator removes a group."""
+
 REBALANCE_TIMEOUT = "rebalance timeout"
 """The reason of a ``GrpGen`` where a coordinator goes on without members that did not join in time."""
 
@@ -71,7 +74,9 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     ``offset``, ``leader_epoch``, ``metadata_epoch``: the entry. ``error``: 0: appended, which is not yet committed.
     ``log_offset``: of the record in ``offsets_tp``, -1 refused. A tombstone, by expiry or deletion, has offset -1 and
     no member. ``producer_id``, ``producer_epoch``: of a TxnOffsetCommit, which takes effect when its transaction is
-    committed: -1 of all others. ``version``: of the request, -1 of none: lower ones carry less of the entry."""
+    committed: -1 of all others. ``version``: of the request, -1 of none: lower ones carry less of the entry.
+    ``expires_ms``: when the position expires, by the coordinator's wall clock, as old requests may say; -1 it does so
+    as the broker is configured."""
 
     tp: str
     group: str
@@ -87,6 +92,7 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
     producer_id: int = -1
     producer_epoch: int = -1
     version: int = -1
+    expires_ms: int = -1
 
 
 class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):

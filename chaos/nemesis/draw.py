@@ -52,6 +52,10 @@ from chaos.scenario.scalars import RANDOM
 TOPIC = "orders"
 OF_TRANSACTIONS = "transaction."
 """What keys begin with that mean nothing without transactions."""
+OF_GROUPS = (OFFSETS_PARTITIONS, "offsets.retention.", "krift.offsets.")
+"""And without groups."""
+OF_ONCE = "krift.offsets."
+"""And for who processes each record once: an expired position makes it begin anew, which nobody promises to prevent."""
 OF_TIERS = ("remote.", "rlmm.", "log.remote.", "log.local.")
 """And without tiered storage."""
 OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task.", "log.flush.start.")
@@ -166,9 +170,9 @@ def _config_for(config: Part, timers: Timers, members: list[str], transactional_
     if members:
         config = {**config, **GROUP_TIMERS[timers]}
     else:
-        config = {key: value for key, value in config.items() if key != OFFSETS_PARTITIONS}
+        config = {key: value for key, value in config.items() if not key.startswith(OF_GROUPS)}
     if transactional_ids:
-        return config
+        return {key: value for key, value in config.items() if not key.startswith(OF_ONCE)}
     return {key: value for key, value in config.items() if not key.startswith(OF_TRANSACTIONS)}
 
 

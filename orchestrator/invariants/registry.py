@@ -26,6 +26,7 @@ from orchestrator.invariants.folds.routes import METADATA_LOG, PARTITION
 from orchestrator.invariants.groups.automatic_commits import AutomaticCommitsAreMade
 from orchestrator.invariants.groups.commits import AcknowledgedCommitsAreFetched, CommitsGoForwardInMetadataTime
 from orchestrator.invariants.groups.coordinators import MemoryEqualsTheLog
+from orchestrator.invariants.groups.expirations import PositionsExpireInTime
 from orchestrator.invariants.groups.heartbeats import HeardMembersStay
 from orchestrator.invariants.groups.members import (
     GenerationsMoveForward,
@@ -242,6 +243,7 @@ def _partition_logs() -> list[LogInvariant[Any]]:
         OnlyDeliveredIsCommitted(),
         CommittedPositionsExist(),
         MemoryEqualsTheLog(),
+        PositionsExpireInTime(),
     ]
 
 

@@ -342,6 +342,8 @@ class Situations:
         assert isinstance(body, GrpCommit)
         if body.error in (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID):
             self._saw("late-commit")
+        if body.offset < 0 and not body.error:
+            self._saw("all-away")
 
     def _on_mint(self, event: Stamped) -> None:
         body = event.body

@@ -748,6 +748,14 @@ PROOFS: dict[str, Proof] = {
     "revokes-without-commit": Proof(
         "group", r"as member \S+ of group g, revoked orders-\d.* without a commit after the last records"
     ),
+    "positions-expire-in-use": Proof(
+        "kept-positions",
+        r"dropped the committed offset \d+ of group g for orders-\d, although members of its generation \d+ read the",
+    ),
+    "pending-positions-expire": Proof(
+        "kept-pending",
+        r"dropped the committed offset \d+ of group copier for orders-0, although an open transaction has \d+, at \d+",
+    ),
     "closes-without-commit": Proof(
         "group", r"as member \S+ of group g, was closed, and gave up orders-\d.* without a commit after the last"
     ),

@@ -58,6 +58,7 @@ NEMESES = {
     "late-join": "groups",
     "lost-member": "groups",
     "dies-unheard": "groups",
+    "all-away": "groups",
     "made-anew": "metadata",
     "stale-push": "metadata",
     "former-push": "metadata",
@@ -68,6 +69,13 @@ NEMESES = {
 """Pattern -> a nemesis that has a weight for it."""
 _PUSHED = {"metadata.propagation": {"push": 1.0}, "offsets.topic.num.partitions": {"1": 1.0}}
 OTHERS = {
+    "all-away": {
+        "config": {
+            "offsets.topic.num.partitions": {"1": 1.0},
+            "offsets.retention.check.interval.ms": {"300": 1.0},
+            "krift.offsets.retention.ms": {"500": 1.0},
+        }
+    },
     "late-push": {"config": {"metadata.propagation": {"push": 1.0}}},
     "stale-push": {"config": _PUSHED},
     "former-push": {"config": _PUSHED, "features": {"kip-232": {"seed": 1.0}}},

@@ -12,7 +12,7 @@ from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.tracing import transition
 from actors.broker.turn import Turn
 from actors.node.spec import split_topic_partition
-from actors.trace.events import GrpCommit
+from actors.trace.events import GROUP_EXPIRED, GrpCommit
 
 EXPIRE = "groups/expire/"
 
@@ -29,11 +29,7 @@ def clean_up(turn: Turn, shard: Shard) -> None:
     emptied: list[ClassicGroup] = []
     for group in shard.groups.values():
         stored = shard.offsets.written.get(group.group_id, {})
-        gone = [
-            tp
-            for tp, value in stored.items()
-            if _is_expired(turn, group, tp, value) and not shard.offsets.is_pending(group.group_id, tp)
-        ]
+        gone = [tp for tp, value in stored.items() if _is_expired(turn, shard, group, tp, value)]
         expired += [(group, tp) for tp in gone]
         open_transaction = shard.offsets.has_open_transaction(group.group_id)
         if len(gone) == len(stored) and group.state == EMPTY and not open_transaction:
@@ -46,7 +42,7 @@ def clean_up(turn: Turn, shard: Shard) -> None:
             for index, (group, tp) in enumerate(expired):
                 _record(turn, shard, group.group_id, tp, result.base_offset + index)
             for group in emptied:
-                transition(turn, shard, group, DEAD, "it has neither members nor offsets")
+                transition(turn, shard, group, DEAD, GROUP_EXPIRED)
                 cancel_timers(turn, group)
                 del shard.groups[group.group_id]
             writes.published(turn, shard)
@@ -75,11 +71,13 @@ def forget_partitions(turn: Turn, shard: Shard, removed: dict[str, list[str]]) -
     writes.published(turn, shard)
 
 
-def _is_expired(turn: Turn, group: ClassicGroup, tp: str, value: OffsetAndMetadata) -> bool:
+def _is_expired(turn: Turn, shard: Shard, group: ClassicGroup, tp: str, value: OffsetAndMetadata) -> bool:
     """Of a group with members only what they do not read expires; of one without, everything, and its time counts from
-    when the last member left."""
+    when the last member left. What an open transaction is going to replace stays."""
     since_ms = _counted_from(group, value)
-    if since_ms is None or group.is_subscribed(split_topic_partition(tp)[0]):
+    reads = group.is_subscribed(split_topic_partition(tp)[0]) and "positions-expire-in-use" not in turn.step.defects
+    waits = shard.offsets.is_pending(group.group_id, tp) and "pending-positions-expire" not in turn.step.defects
+    if since_ms is None or reads or waits:
         return False
     if value.expire_timestamp_ms >= 0:
         return turn.step.wall_ms >= value.expire_timestamp_ms

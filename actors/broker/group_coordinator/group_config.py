@@ -26,6 +26,13 @@ class GroupConfig(msgspec.Struct, frozen=True):
     load_ms: int = 10
 
 
+def offsets_retention_ms(config: Mapping[str, Any]) -> int:
+    """How long positions are kept: Kafka says it in minutes, and runs may last seconds."""
+    own: int = config["krift.offsets.retention.ms"]
+    minutes: int = config["offsets.retention.minutes"]
+    return own if own >= 0 else minutes * MINUTE_MS
+
+
 def group_config_of(config: Mapping[str, Any]) -> GroupConfig:
     """The settings that a broker's configuration amounts to."""
     return GroupConfig(
@@ -34,7 +41,7 @@ def group_config_of(config: Mapping[str, Any]) -> GroupConfig:
         initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
         max_size=config["group.max.size"],
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
-        offsets_retention_ms=config["offsets.retention.minutes"] * MINUTE_MS,
+        offsets_retention_ms=offsets_retention_ms(config),
         offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
         offsets_commit_timeout_ms=config["offsets.commit.timeout.ms"],
         offsets_topic_num_partitions=config["offsets.topic.num.partitions"],

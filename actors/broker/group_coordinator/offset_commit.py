@@ -211,5 +211,6 @@ def _record(turn: Turn, shard: Shard, request: OffsetCommitRequest, commit: Comm
             int(commit.answer.error_code),
             log_offset,
             version=request.header.api_version,
+            expires_ms=commit.value.expire_timestamp_ms,
         )
     )

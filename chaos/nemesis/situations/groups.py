@@ -129,6 +129,18 @@ def dies_unheard(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, goes, lasting(scene, 300_000, 1_500_000)), entry(scene, then_us, dies, scene.chaos_us)]
 
 
+def all_away(scene: Scene, at_us: int) -> list[Part]:
+    """All members die, and come back after so long that their group has been empty for a while, and may have lost its
+    positions: those expire where they are not kept for longer. The coordinator may go meanwhile, and the next one goes
+    on counting the time."""
+    at_us, lasts = early(at_us), lasting(scene, 2_500_000, 7_000_000)
+    found = [entry(scene, at_us, {"crash": member}, lasts) for member in scene.cast.members]
+    if scene.draw.random() < 0.5:
+        then_us = later(scene, at_us, 500_000, 3_000_000)
+        found.append(entry(scene, then_us, _struck(scene), lasting(scene, 200_000, 1_500_000)))
+    return found
+
+
 GROUPS: dict[str, Pattern] = {
     "failover-in-rebalance": failover_in_rebalance,
     "dies-in-rebalance": dies_in_rebalance,
@@ -138,5 +150,6 @@ GROUPS: dict[str, Pattern] = {
     "late-join": late_join,
     "lost-member": lost_member,
     "dies-unheard": dies_unheard,
+    "all-away": all_away,
 }
 """Name, as in a nemesis file -> pattern. They need a group."""

@@ -176,7 +176,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     unseen = (
         "Answers of a replaced coordinator that does not know of its replacement.",
         "Assignments of a loaded group, and members that no earlier generation had: O2 and O4 know those.",
-        "Whether an expired position was due to expire.",
+        "Whether an expired position was due to expire: O12 judges that.",
         "What is in the record of a generation without members: that one is written is all that the trace tells.",
     )
 

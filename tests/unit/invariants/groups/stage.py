@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec import structs
+
 from actors.trace.events import (
     NO_ENTRY,
     CommitInvoke,
@@ -15,13 +17,16 @@ from actors.trace.events import (
     GrpFetch,
     GrpGen,
     GrpLoad,
+    LogAppend,
+    PartAssume,
     PartChange,
 )
-from tests.unit.invariants.trace_builder import TP, TraceBuilder
+from tests.unit.invariants.trace_builder import TP, TraceBuilder, hash_of
 
 GROUP = "g"
 OFFSETS = "__consumer_offsets-0"
 ONE, TWO = "consumer-1", "consumer-2"
+PRODUCER = 7
 MEMBERS = [ONE, TWO]
 PROFILE = {"groups": {GROUP: {"members": MEMBERS, "partitions": [TP, "orders-1"]}}}
 
@@ -73,12 +78,13 @@ class GroupTrace(TraceBuilder):
         metadata_epoch: int = -1,
         asked: str = "",
         producer: int = -1,
+        expires_ms: int = -1,
     ) -> str:
         """The coordinator decides on a commit, which the client asked for after its event ``asked``; ``producer``: in a
         transaction of that one."""
         place = (OFFSETS, epoch, member, generation)
         of = (0 if offset >= 0 else -1, metadata_epoch, error, log_offset, producer)
-        body = GrpCommit(TP, GROUP, *place, offset, *of)
+        body = GrpCommit(TP, GROUP, *place, offset, *of, expires_ms=expires_ms)
         self.cause = asked
         try:
             return self.emit(f"broker-{broker}", body)
@@ -181,3 +187,48 @@ class GroupTrace(TraceBuilder):
             return self.emit(node, body)
         finally:
             self.cause = ""
+
+
+class Coordinated(GroupTrace):
+    """A group whose offsets partition has a log; each record is a batch of its own."""
+
+    def leads(self, broker: int, epoch: int, end: int = 0, follows: bool = False) -> str:
+        """A broker takes up a leader epoch."""
+        role: Any = "follower" if follows else "leader"
+        body = PartAssume(OFFSETS, role, broker, epoch, epoch, end, end if not follows else -1, 0, 1)
+        return self.emit(f"broker-{broker}", body)
+
+    def writes(self, broker: int = 1, epoch: int = 0, leads: bool = True) -> int:
+        """A replica appends one record; returns its offset."""
+        at = self.log_end(broker, OFFSETS)
+        self.append(f"broker-{broker}", f"r{at}", epoch=epoch, tp=OFFSETS, role="leader" if leads else "follower")
+        return at
+
+    def writes_in_transaction(self, broker: int, marker: Literal["", "commit", "abort"] = "", epoch: int = 0) -> None:
+        """A replica appends a record of a transaction, or its marker."""
+        at, node = self.log_end(broker, OFFSETS), f"broker-{broker}"
+        uid = f"r{at}"
+        log = self.logs.setdefault((OFFSETS, node), [(0, 0)])
+        log.append((at + 1, hash_of(log[-1][1], epoch, [uid], 0)))
+        role: Any = "leader" if (broker == 1) == (epoch == 0) else "follower"
+        body = LogAppend(OFFSETS, role, at, at, epoch, epoch, PRODUCER, 0, -1, bool(marker), [uid], ph=log[-1][1])
+        self.emit(node, structs.replace(body, transactional=True, marker=marker))
+
+    def commits_up_to(self, broker: int, new: int, epoch: int = 0) -> str:
+        """A leader's high watermark."""
+        return self.high_watermark(f"broker-{broker}", new, epoch, OFFSETS)
+
+    def stores(self, offset: int, broker: int = 1, epoch: int = 0, commit: bool = True) -> int:
+        """A commit that the coordinator appends, and the follower has; ``commit``: up to the high watermark."""
+        at = self.writes(broker, epoch)
+        self.decides(offset, at, epoch=epoch, broker=broker)
+        if commit:
+            other = 2 if broker == 1 else 1
+            self.writes(other, epoch, leads=False)
+            self.commits_up_to(broker, at + 1, epoch)
+        return at
+
+    def begins(self, broker: int = 1, epoch: int = 0) -> None:
+        """A broker becomes the coordinator of an empty log."""
+        self.leads(broker, epoch)
+        self.loads(0, epoch=epoch, broker=broker)

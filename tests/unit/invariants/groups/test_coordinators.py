@@ -2,61 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import pytest
-from msgspec import structs
 
-from actors.trace.events import GrpLoad, LogAppend, PartAssume
-from tests.unit.invariants.groups.stage import OFFSETS, GroupTrace, entry
-from tests.unit.invariants.trace_builder import hash_of
-
-PRODUCER = 7
+from actors.trace.events import GrpLoad
+from tests.unit.invariants.groups.stage import OFFSETS, PRODUCER, Coordinated, entry
 
 
-class Coordinated(GroupTrace):
-    """A group whose offsets partition has a log; each record is a batch of its own."""
-
-    def leads(self, broker: int, epoch: int, end: int = 0, follows: bool = False) -> str:
-        """A broker takes up a leader epoch."""
-        role: Any = "follower" if follows else "leader"
-        body = PartAssume(OFFSETS, role, broker, epoch, epoch, end, end if not follows else -1, 0, 1)
-        return self.emit(f"broker-{broker}", body)
-
-    def writes(self, broker: int = 1, epoch: int = 0, leads: bool = True) -> int:
-        """A replica appends one record; returns its offset."""
-        at = self.log_end(broker, OFFSETS)
-        self.append(f"broker-{broker}", f"r{at}", epoch=epoch, tp=OFFSETS, role="leader" if leads else "follower")
-        return at
-
-    def writes_in_transaction(self, broker: int, marker: Literal["", "commit", "abort"] = "", epoch: int = 0) -> None:
-        """A replica appends a record of a transaction, or its marker."""
-        at, node = self.log_end(broker, OFFSETS), f"broker-{broker}"
-        uid = f"r{at}"
-        log = self.logs.setdefault((OFFSETS, node), [(0, 0)])
-        log.append((at + 1, hash_of(log[-1][1], epoch, [uid], 0)))
-        role: Any = "leader" if (broker == 1) == (epoch == 0) else "follower"
-        body = LogAppend(OFFSETS, role, at, at, epoch, epoch, PRODUCER, 0, -1, bool(marker), [uid], ph=log[-1][1])
-        self.emit(node, structs.replace(body, transactional=True, marker=marker))
-
-    def commits_up_to(self, broker: int, new: int, epoch: int = 0) -> str:
-        """A leader's high watermark."""
-        return self.high_watermark(f"broker-{broker}", new, epoch, OFFSETS)
-
-    def stores(self, offset: int, broker: int = 1, epoch: int = 0, commit: bool = True) -> int:
-        """A commit that the coordinator appends, and the follower has; ``commit``: up to the high watermark."""
-        at = self.writes(broker, epoch)
-        self.decides(offset, at, epoch=epoch, broker=broker)
-        if commit:
-            other = 2 if broker == 1 else 1
-            self.writes(other, epoch, leads=False)
-            self.commits_up_to(broker, at + 1, epoch)
-        return at
-
-    def begins(self, broker: int = 1, epoch: int = 0) -> None:
-        """A broker becomes the coordinator of an empty log."""
-        self.leads(broker, epoch)
-        self.loads(0, epoch=epoch, broker=broker)
+class Remembering(Coordinated):
+    """A coordinator whose memory is looked at."""
 
     def said(self) -> str:
         """The sentence of the only violation."""
@@ -67,7 +20,7 @@ class Coordinated(GroupTrace):
 def test_memory_is_the_log() -> None:
     """Shows that O7 is held, tested, when a coordinator tells what its log has up to the high watermark, and the next
     one loads all of it."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.answers(None)
     trace.stores(10)
@@ -85,7 +38,7 @@ def test_memory_is_the_log() -> None:
 def test_what_is_not_committed_is_not_told() -> None:
     """Shows that a coordinator that tells what is above its high watermark violates O7, and one that tells less than it
     has, or epochs of another commit."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.stores(20, commit=False)
@@ -95,7 +48,7 @@ def test_what_is_not_committed_is_not_told() -> None:
         "has 10 (leader epoch 0) at 0"
     )
     for told in (None, entry(9), entry(10, 1), entry(10, metadata_epoch=3)):
-        trace = Coordinated()
+        trace = Remembering()
         trace.begins()
         trace.stores(10)
         trace.answers(told)
@@ -109,14 +62,14 @@ def test_a_log_that_was_not_loaded_whole() -> None:
         (2, entry(10), "loaded 10 (leader epoch 0) as the committed offset of"),
         (2, None, "loaded nothing as the committed offset of"),
     ):
-        trace = Coordinated()
+        trace = Remembering()
         trace.begins()
         trace.stores(10)
         trace.stores(20)
         trace.leads(2, 1, 2)
         trace.loads(end, told, 1, 2)
         assert says in trace.said()
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stable(4)
     trace.leads(2, 1)
@@ -127,7 +80,7 @@ def test_a_log_that_was_not_loaded_whole() -> None:
 def test_what_a_new_leader_has_is_told_when_it_is_loaded() -> None:
     """Shows that what was loaded is told, also while the high watermark of the new leader is below it; and that what is
     in no log is not."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     at = trace.stores(20, commit=False)
@@ -136,7 +89,7 @@ def test_what_a_new_leader_has_is_told_when_it_is_loaded() -> None:
     trace.loads(at + 1, entry(20), 1, 2)
     trace.answers(entry(20), 1, 2)
     assert trace.result("O7").violated == 0
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.stores(20, commit=False)
@@ -148,26 +101,26 @@ def test_what_a_new_leader_has_is_told_when_it_is_loaded() -> None:
 def test_who_does_not_coordinate_answers() -> None:
     """Shows that a broker which does not lead the offsets partition any more, or has not loaded it, must not answer or
     take commits."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.leads(1, 1, 1, follows=True)
     trace.answers(entry(10))
     assert trace.said().endswith("was answered by broker-1, which does not lead it")
-    trace = Coordinated()
+    trace = Remembering()
     trace.leads(1, 0)
     trace.answers(None)
     assert trace.said().endswith("which has not loaded it")
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.unloads()
     trace.decides(10, trace.writes())
     assert "was accepted by broker-1, which has not loaded it" in trace.said()
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.decides(10, 5)
     assert trace.said().endswith("whose log has no such commit at 5")
-    trace = Coordinated()
+    trace = Remembering()
     trace.leads(2, 1)
     trace.loads(0, None, 0, 2)
     assert trace.said().endswith("in leader epoch 0, which it does not lead")
@@ -175,7 +128,7 @@ def test_who_does_not_coordinate_answers() -> None:
 
 def test_who_is_elected_again_in_place_goes_on() -> None:
     """Shows that a coordinator that leads once more, and did not give up in between, need not load again."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.leads(1, 2, 1)
@@ -185,7 +138,7 @@ def test_who_is_elected_again_in_place_goes_on() -> None:
 
 def test_a_zombie_is_not_compared() -> None:
     """Shows that a coordinator which another one has taken over from without its hearing of it may tell what it has."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.leads(2, 1, 1)
@@ -198,7 +151,7 @@ def test_a_zombie_is_not_compared() -> None:
 
 def test_what_expires_leaves_memory_before_the_log() -> None:
     """Shows that nothing is told from when a tombstone is appended; and what is there as long as there is none."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     at = trace.writes()
@@ -215,7 +168,7 @@ def test_what_expires_leaves_memory_before_the_log() -> None:
 def test_a_group_that_was_removed_is_gone() -> None:
     """Shows that an empty group which is dead need not be loaded, unless its coordinator resigned in that step."""
     for resigns in (False, True):
-        trace = Coordinated()
+        trace = Remembering()
         trace.begins()
         trace.stable(4)
         trace.gen("Empty", 5, "")
@@ -235,7 +188,7 @@ def test_a_group_that_was_removed_is_gone() -> None:
 def test_a_generation_without_members_is_written(written: bool, then: str) -> None:
     """Shows that a coordinator which goes on, or is there at the end of the run, violates O7 unless it has written that
     its group has no members."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.stores(10)
     trace.stable(4)
@@ -267,7 +220,7 @@ def test_a_generation_without_members_is_written(written: bool, then: str) -> No
 def test_who_need_not_have_written_that_yet(what: str) -> None:
     """Shows that nothing is said of a broker that does not lead the partition in that epoch, nor of one that has died
     since, or of which nothing is heard any more; the death of another one changes nothing."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     broker, epoch = 2 if what == "other-broker" else 1, 1 if what == "other-epoch" else 0
     trace.gen("Empty", 5, "", epoch=epoch, broker=broker)
@@ -286,7 +239,7 @@ def test_who_need_not_have_written_that_yet(what: str) -> None:
 def test_an_unclean_election_excuses_what_it_lost() -> None:
     """Shows that a commit which an unclean leader lacks is excused, and one that it has is not."""
     for kept, excused in ((0, {"unclean-election": 1}), (1, {})):
-        trace = Coordinated()
+        trace = Remembering()
         trace.begins()
         trace.stores(10)
         if not kept:
@@ -301,7 +254,7 @@ def test_an_unclean_election_excuses_what_it_lost() -> None:
 def committed_in_a_transaction(lost: int) -> Coordinated:
     """10 at offset 0 is committed by the marker at 1, and 20 at 2 by the one at 3; broker-2 leads after disks, or an
     unclean election, have lost what is from ``lost`` on."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     for at, offset in ((0, 10), (2, 20)):
         for broker in (1, 2):
@@ -344,7 +297,7 @@ def test_another_marker_settles_what_had_lost_its_own(told: int, violated: int) 
 def test_what_another_leader_has_replaced_comes_back_with_an_unclean_leader() -> None:
     """Shows that an unclean leader loads what its own log has, though the committed log had another record there."""
     for told, violated in ((20, 0), (30, 1)):
-        trace = Coordinated()
+        trace = Remembering()
         trace.begins()
         trace.stores(10)
         trace.stores(20, commit=False)
@@ -363,7 +316,7 @@ def test_what_another_leader_has_replaced_comes_back_with_an_unclean_leader() ->
 def test_a_static_member_that_came_back(members: str, violated: int) -> None:
     """Shows that a coordinator which loads a stable generation knows a member id that was told since, and perhaps a
     later one, but not one that was replaced before."""
-    trace = Coordinated()
+    trace = Remembering()
     trace.begins()
     trace.gen("Stable", 4, "m1")
     trace.gen("Stable", 5, "m1 m2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from actors.trace.events import GrpCommit, GrpFetch, LogStart, PartAssume, ReplyPartition, RpcReply
 from orchestrator.invariants.folds.conclusion import InvariantResult
-from orchestrator.invariants.transactions.offsets import REMEMBERED
+from orchestrator.invariants.mirrors.position_records import REMEMBERED
 from tests.unit.invariants.trace_builder import TP
 from tests.unit.invariants.transactions.stage import PRODUCER, TransactionTrace
 
