@@ -389,6 +389,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "former-raises-epoch",
+        _COORDINATOR,
+        "T11",
+        "A coordinator raises the epoch for a former process of the producer, too, which says so.",
+        "KIP-360",
+        nemesis="transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "init-keeps-epoch",
         _COORDINATOR,
         "T11",

@@ -33,7 +33,7 @@ from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
 from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
-from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
+from chaos.nemesis.situations.transactions import OF_LASTING_EPOCHS, OF_PROCESSORS, TRANSACTIONS
 from chaos.nemesis.workload import (
     GROUP,
     client_names,
@@ -62,7 +62,7 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 """And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone")
+LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone", "late-raise")
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA, *RETENTION, *LATER})
 LATE_FAULTS = kinds_of(TopicAction, RecordDeletion)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
@@ -86,11 +86,10 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     spare = pick(stream(nemesis.name, seed, "spare"), nemesis.shape.spare_controllers) if changing else 0
     tiered = pick(stream(nemesis.name, seed, "tiers"), nemesis.shape.remote_store) == "yes"
     workload = workload_of(nemesis, seed, TOPIC, brokers, timers, chaos_us, tiered)
-    share_id(nemesis, seed, workload, features.get(TRANSACTION_VERSION, FEATURES[TRANSACTION_VERSION].default))
+    share_id(nemesis, seed, workload, _transaction_version(features))
     members = members_of(workload)
     config = _config_for(config, timers, members, transactional_ids_of(workload))
-    deletes = pick(stream(nemesis.name, seed, "retention"), nemesis.shape.retention) == "yes"
-    config = _config_of_tiers(config, timers, brokers, tiered, deletes)
+    config = _config_of_tiers(config, timers, brokers, tiered, _deletes(nemesis, seed))
     fit_batches(workload, config)
     controllers = [f"controller-{number}" for number in range(1, voters + spare + 1)]
     cast = Cast(
@@ -111,6 +110,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         transactional_ids_of(workload),
         tiered,
         setting(config, "request.timeout.ms") * 1000,
+        _transaction_version(features) != "2",
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if round_ is not None:
@@ -163,6 +163,14 @@ def _lasts_for_good(kind: type[Fault], body: Any) -> bool:
     if issubclass(kind, TopicAction | VoterChange):
         return True
     return isinstance(body, Mapping) and any(body.get(name) for name in ("features", "versions", "config"))
+
+
+def _transaction_version(features: dict[str, str]) -> str:
+    return features.get(TRANSACTION_VERSION, FEATURES[TRANSACTION_VERSION].default)
+
+
+def _deletes(nemesis: Nemesis, seed: int) -> bool:
+    return pick(stream(nemesis.name, seed, "retention"), nemesis.shape.retention) == "yes"
 
 
 def _config_for(config: Part, timers: Timers, members: list[str], transactional_ids: list[str]) -> Part:
@@ -259,6 +267,7 @@ def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     never = {*(() if cast.group else GROUPS), *(() if cast.pushed else {**PUSHED, **KEPT})}
     never |= set() if cast.keepers else set(KEPT)
     never |= set() if cast.transactional_ids else set(TRANSACTIONS)
+    never |= set() if cast.lasting_epochs else set(OF_LASTING_EPOCHS)
     never |= set() if cast.remote_store else set(TIERS)
     never |= set() if {*cast.members} & {*cast.transactional_ids} else set(OF_PROCESSORS)
     found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}

@@ -65,7 +65,8 @@ class Cast(msgspec.Struct, frozen=True):
     are voters in the beginning. strangers: those of them whose disks belong to another cluster. group, members: the
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
     metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of
-    producers. remote_store: whether there is one. waits_us: for an answer, in microseconds; then it is asked again."""
+    producers. remote_store: whether there is one. waits_us: for an answer, in microseconds; then it is asked again.
+    lasting_epochs: whether producers keep their epoch from one transaction to the next (transaction.version 0 or 1)."""
 
     controllers: list[str]
     brokers: list[str]
@@ -84,6 +85,7 @@ class Cast(msgspec.Struct, frozen=True):
     transactional_ids: list[str] = []
     remote_store: bool = False
     waits_us: int = 2_000_000
+    lasting_epochs: bool = False
 
     @property
     def servers(self) -> list[str]:

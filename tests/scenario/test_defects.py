@@ -756,6 +756,10 @@ PROOFS: dict[str, Proof] = {
         "kept-pending",
         r"dropped the committed offset \d+ of group copier for orders-0, although an open transaction has \d+, at \d+",
     ),
+    "former-raises-epoch": Proof(
+        "late-raise",
+        r"gave app producer id \d+, epoch \d, after .*, for producer id \d+, epoch 0: that is fenced",
+    ),
     "closes-without-commit": Proof(
         "group", r"as member \S+ of group g, was closed, and gave up orders-\d.* without a commit after the last"
     ),

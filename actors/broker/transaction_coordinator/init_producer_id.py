@@ -129,6 +129,8 @@ def _transit(
         # Kafka: IllegalStateException, which the client is told of as an unknown error.
         return KafkaError.UNKNOWN_SERVER_ERROR
     transit = metadata.prepare_increment_producer_epoch(timeout_ms, expected, now_ms)
+    if transit is None and "former-raises-epoch" in turn.step.defects:
+        transit = metadata.prepare_increment_producer_epoch(timeout_ms, None, now_ms)
     if transit is not None and metadata.producer_epoch >= 0 and "init-keeps-epoch" in turn.step.defects:
         transit = msgspec.structs.replace(transit, producer_epoch=metadata.producer_epoch)
     return transit or KafkaError.PRODUCER_FENCED

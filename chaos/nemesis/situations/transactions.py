@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import FIRST_US, Pattern, early, entry, lasting, later, when
+from chaos.nemesis.parts import FIRST_US, Pattern, as_seen, early, entry, lasting, later, when
 from chaos.nemesis.scene import Part, Scene
 
 
@@ -190,6 +190,31 @@ def markers_of_one(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def late_raise(scene: Scene, at_us: int) -> list[Part]:
+    """Partitions of a client are added so late that it gives their batches up before it sends them; it aborts, asks for
+    its next epoch, and dies in that moment. What it asked arrives when its next process has an epoch, and has begun
+    nothing: its partitions, too, are added late."""
+    ids = scene.cast.transactional_ids
+    client = scene.draw.choice([each for each in ids if each not in scene.cast.members] or ids)
+    at_us, again_us = early(at_us), lasting(scene, 80_000, 200_000)
+    gone = when(scene, "node-down", node=client)
+    begins: Part = {"when": {"at": scene.duration(at_us)}}
+    gives_up = _slow(scene, client, "AddPartitionsToTxn", 2_050_000, 2_200_000)
+    asks = _slow(scene, client, "InitProducerId", again_us + 400_000, again_us + 800_000)
+    dies: Part = {"crash": {"nodes": [client], "at": "after-request", "of": "InitProducerId", "nth": 1}}
+    adds_us = min(scene.cast.waits_us * 9 // 10, 1_500_000)
+    begins_late = _slow(scene, client, "AddPartitionsToTxn", adds_us - 50_000, adds_us)
+    return [
+        entry(scene, at_us, gives_up, lasting(scene, 1_200_000, 1_800_000)),
+        {**begins, "fault": asks, "until": gone},
+        {**begins, "fault": dies, "until": {**gone, "delay": scene.duration(again_us)}},
+        as_seen(scene, gone, begins_late, 1_000_000, 2_500_000),
+    ]
+
+
+OF_LASTING_EPOCHS: dict[str, Pattern] = {"late-raise": late_raise}
+"""They need producers that keep their epoch from one transaction to the next, until they ask for another."""
+
 OF_PROCESSORS: dict[str, Pattern] = {"open-positions": open_positions}
 """They need a group whose members copy in transactions."""
 
@@ -203,6 +228,7 @@ TRANSACTIONS: dict[str, Pattern] = {
     "read-again": read_again,
     "late-batch": late_batch,
     "markers-of-one": markers_of_one,
+    **OF_LASTING_EPOCHS,
     **OF_PROCESSORS,
 }
 """Name, as in a nemesis file -> pattern. They need a client with transactions."""
