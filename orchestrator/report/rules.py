@@ -7,6 +7,7 @@ from orchestrator.invariants.registry import INVARIANTS
 BECAUSE = {
     "acks<=1": "the record was sent with acks=0 or acks=1",
     "away": "the replica's process had ended",
+    "began-behind": "the former leader's log began behind the transaction",
     "below-min-isr": "the ISR is smaller than min.insync.replicas",
     "clock": "a fault changed the node's clock, or stopped the node",
     "consumer-refreshes": "the consumer asked for metadata first",
@@ -34,6 +35,7 @@ BECAUSE = {
     "late-push": "a delayed UpdateMetadata replaced a newer one",
     "leader-away": "the leader was away",
     "log-start-moved": "the log start moved while remote storage was searched",
+    "log-start-unheard": "the new leader had not heard of the log start",
     "log-start-went-back": "a restart lost the log start",
     "lost-decisions": "the transaction log lost the end of a transaction",
     "loss-budget": "disks lost more than replication can replace",

@@ -31,6 +31,7 @@ from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, DELETED_UNS
 from orchestrator.invariants.folds.rows import Rows
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.window import OffsetWindow, uids_of
+from orchestrator.invariants.mirrors.hidden_transactions import HIDDEN, Stand, stand_of, why_lower
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS, read_in, way_of_loss
@@ -44,7 +45,8 @@ STALE = "The second answer came from a leader of an older leader epoch than the 
 
 class Known(msgspec.Struct, frozen=True, gc=False):
     """What somebody knew: everything below ``end`` (exclusive) is there. ``weak``: told to a producer with acks<=1.
-    ``wall_us``: since when. ``broker`` told it, by acknowledging or delivering the record ``uid``, or by answering."""
+    ``wall_us``: since when. ``broker`` told it, by acknowledging or delivering the record ``uid``, or by answering.
+    ``stand``: of the log of the broker that told it somebody who reads committed records."""
 
     leader_epoch: int
     end: int
@@ -54,6 +56,7 @@ class Known(msgspec.Struct, frozen=True, gc=False):
     uid: str
     wall_us: int
     by: Witness
+    stand: Stand | None = None
 
     @property
     def how(self) -> str:
@@ -118,7 +121,8 @@ def _raised(floor: Floor, known: Known) -> Floor:
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
     """An answer that must not fall below what was known. ``offset``: an end (exclusive), as it is compared. reopened:
-    of a last stable offset, the newest leader epoch in which a transaction may be open again that was over."""
+    of a last stable offset, the newest leader epoch in which a transaction may be open again that was over; ``stand``:
+    of the log of the leader that told it."""
 
     leader_epoch: int
     end: int
@@ -126,6 +130,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     sentence: str
     event: Stamped
     reopened: int = -1
+    stand: Stand | None = None
 
 
 def _who(broker: str, leader_epoch: int) -> str:
@@ -227,7 +232,9 @@ class _Ends(LogInvariant[Judged]):
             return "unclean-election"
         if mirror.loss_excuses(known.end - 1, state.budget):
             return "loss-budget"
-        return "unclean-enabled" if state.unclean_allowed else ""
+        if state.unclean_allowed:
+            return "unclean-enabled"
+        return "" if known.stand is None else why_lower(known.end, known.stand, answer.end, answer.stand)
 
 
 def _is_above(floor: Floor, end: int) -> bool:
@@ -266,6 +273,7 @@ class LatestCoversWhatIsKnown(_Ends):
         "stale-leader": STALE,
         **LOSS,
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
+        **HIDDEN,
     }
 
     def step(self, state: Judged, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -293,7 +301,9 @@ class LatestCoversWhatIsKnown(_Ends):
         # A Fetch that names no leader epoch is answered in one that the broker had taken up by then, or by a follower:
         # then in that of the records, or a newer one.
         epoch, last = read_in(body, mirror), body.records[-1]
-        known = Known(epoch, last.offset + 1, False, "poll", body.broker, last.uid, event.wall, witness(event))
+        replica = mirror.replicas.get(body.broker) if body.isolation == READ_COMMITTED else None
+        stand = None if replica is None else stand_of(replica)
+        known = Known(epoch, last.offset + 1, False, "poll", body.broker, last.uid, event.wall, witness(event), stand)
         self._learn(state, body.isolation, known)
 
     def _told(self, state: Judged, event: Stamped, body: ListReturn, mirror: LogMirror) -> Emissions:
@@ -303,7 +313,9 @@ class LatestCoversWhatIsKnown(_Ends):
         if is_recreated(state.key) and mirror.served(event, body) is None:
             return NOTHING  # a broker answered that has not heard of this topic, and has the former one
         epoch, _ = _list_epoch(event, body, mirror)
-        known = Known(epoch, body.offset, False, "list", body.broker, "", event.wall, witness(event))
+        served = mirror.served(event, body)
+        stand = None if served is None else served.stand
+        known = Known(epoch, body.offset, False, "list", body.broker, "", event.wall, witness(event), stand)
         self._learn(state, body.isolation, known)
         if not floor:
             return NOTHING
@@ -317,7 +329,8 @@ class LatestCoversWhatIsKnown(_Ends):
         if body.isolation == READ_COMMITTED:
             unclean = [taint.epoch for taint in mirror.taints if taint.rule == "unclean-election"]
             reopened = max((each for each in unclean if each <= epoch), default=-1)
-        return self._judge(state, floor, Answer(epoch, body.offset, False, sentence, event, reopened), "", mirror)
+        answer = Answer(epoch, body.offset, False, sentence, event, reopened, stand)
+        return self._judge(state, floor, answer, "", mirror)
 
 
 class RealTimeOrder(_Ends):

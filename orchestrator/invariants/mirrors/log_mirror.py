@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.node.isolation import READ_COMMITTED
+from actors.node.list_timestamps import LATEST
 from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     ListReturn,
@@ -46,6 +48,7 @@ from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, DELETED_REMEMBERED_US, remember
 from orchestrator.invariants.mirrors.committed_records import CommittedRecords
+from orchestrator.invariants.mirrors.hidden_transactions import Stand, stand_of
 from orchestrator.invariants.mirrors.leader_epochs import Commit, Lineage, Taint, UncleanElection
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
@@ -83,10 +86,11 @@ PRODUCE_BY_ID = 13
 
 class Served(msgspec.Struct, frozen=True, gc=False):
     """What a server knew when it answered about the partition: its leader epoch, and whether its high watermark was
-    still below that epoch's start."""
+    still below that epoch's start. ``stand``: of its log, if it told the last stable offset."""
 
     leader_epoch: int
     lagging: bool
+    stand: Stand | None = None
 
 
 class LogMirror(msgspec.Struct):
@@ -317,7 +321,9 @@ class LogMirror(msgspec.Struct):
                 self.producers.answered(event.node, told, is_recreated(self.tp))
             if told.tp == self.tp and told.leader_epoch >= 0:
                 lagging = told.high_watermark < self.epoch_start(event, told)
-                self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging)
+                stable = told.timestamp == LATEST and body.isolation == READ_COMMITTED and body.api == "ListOffsets"
+                stand = stand_of(self.replica(event.node)) if stable else None
+                self.answers[f"{body.connection}/{body.correlation_id}"] = Served(told.leader_epoch, lagging, stand)
         if len(self.answers) > ANSWERS_REMEMBERED:  # the older ones have arrived, or never will
             del self.answers[next(iter(self.answers))]
 
@@ -330,14 +336,26 @@ class LogMirror(msgspec.Struct):
         if batch.producer_id >= 0:
             self.producers.append(event, body)
         replica.append(batch)
+        if body.role == "follower":
+            self._hear(event, replica)
         if len(log.ends) >= TRIM_AT and len(log.ends) % TRIM_AT == 0:
             self._forget()
+
+    def _hear(self, event: Stamped, replica: Replica) -> None:
+        """A follower took what its leader told it, and with that where the leader's log began, as far as it has what
+        is below."""
+        node, _, number = event.cause.partition("/")
+        leader = self.replicas.get(node)
+        if leader is not None and leader is not replica and leader.had > replica.start:
+            incarnation, seq = map(int, number.split("/"))
+            replica.hear(event.incarnation, min(leader.start_at(incarnation, seq), replica.log.end))
 
     def _truncate(self, node: str, to: int, leader_epoch: int) -> None:
         replica = self.replica(node)
         self._freeze(replica)
         replica.cut(to)
         replica.start, replica.local_start = min(replica.start, to), min(replica.local_start, to)
+        replica.heard = min(replica.heard, to)
         self.producers.cut(node, to, leader_epoch)
         replica.follows = -1
         replica.high_watermark = min(replica.high_watermark, to)
@@ -347,7 +365,7 @@ class LogMirror(msgspec.Struct):
         """A snapshot took the place of a log, or the log was given up and begins anew: of what is below, all that is
         known is the prefix hash at its end. What retention drops is still known here."""
         replica = self.replica(event.node)
-        replica.start, replica.started_in = body.new, event.incarnation
+        replica.begin(event.incarnation, event.seq, body.new, body.reason in ANEW)
         if body.new > max(self.starts.values(), default=0):
             remember(self.starts, event.wall, body.new, CHANGES_REMEMBERED)
         anew = body.reason in ANEW or body.reason == "load"
@@ -356,13 +374,14 @@ class LogMirror(msgspec.Struct):
             return
         if body.reason != "out-of-range" or body.new != replica.log.end:  # else its leader's log begins where it ends
             self.producers.begin_anew(event.node, body.new)
-            replica.transactions = TransactionsOfLog(forgotten=body.new)
+            replica.transactions, replica.began = TransactionsOfLog(forgotten=body.new), body.new
         self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
 
     def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:
         """What is below the local start is still known here, but for the log of a follower that begins anew."""
         replica = self.replica(event.node)
-        replica.start, replica.local_start, replica.started_in = body.log_start, body.new, event.incarnation
+        replica.begin(event.incarnation, event.seq, body.log_start, body.reason == "remote")
+        replica.local_start = body.new
         if body.reason == "remote":
             leader = self.lineages[max(self.lineages)].leader if self.lineages else ""
             self.producers.begin_behind_copy(event.node, leader, body.new)
@@ -414,7 +433,7 @@ class LogMirror(msgspec.Struct):
         """What a process recorded last, a batch or a cut, it may not have written any more."""
         replica = self.replica(event.node)
         if replica.started_in != event.incarnation:
-            replica.start = replica.local_start = 0
+            replica.start = replica.local_start = replica.heard = 0
             replica.started_in = event.incarnation  # a process whose log begins at 0 says nothing
         if replica.incarnation != event.incarnation:
             replica.incarnation, replica.follows = event.incarnation, -1
@@ -502,6 +521,7 @@ class LogMirror(msgspec.Struct):
         replica.high_watermark = body.new
         replica.regain(body.new)
         if body.role != "leader":
+            self._hear(event, replica)
             return
         log, new, ph = replica.log, body.new, self.ph_of(event, body)
         self.told.take(body.leader_epoch, new)

@@ -33,8 +33,9 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import LIST_OFFSETS
+from orchestrator.invariants.mirrors.hidden_transactions import HIDDEN, Stand, why_lower
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
-from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
+from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror, Served
 from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
 
@@ -46,7 +47,8 @@ UNREFUSED_FROM = 5
 
 
 class Told(msgspec.Struct, frozen=True, gc=False):
-    """The highest latest offset that was told under one leader epoch. ``wall_us``: when the answer returned."""
+    """The highest latest offset that was told under one leader epoch. ``wall_us``: when the answer returned. stand: of
+    the log of the leader that told the last stable offset, None also where the trace does not say."""
 
     leader_epoch: int
     offset: int
@@ -54,6 +56,7 @@ class Told(msgspec.Struct, frozen=True, gc=False):
     broker: str
     wall_us: int
     by: Witness
+    stand: Stand | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
@@ -77,15 +80,15 @@ class DiskLoss(msgspec.Struct):
 
 class Answers(State):
     """Of one partition. ``floors``: isolation -> Told per leader epoch, rising; ``fresh``: answers that returned too
-    recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> its leader
-    epoch, for wire versions without the field: the answer is the cause of the client's return. ``removed_in``: quorum
-    epoch in which the topic was removed, -1 it was not, as far as the newest controller tells. ``starts``: node ->
-    incarnation, and where the log on its own disk begins then; a process whose log begins at 0 does not tell."""
+    recently to come before anything (clock uncertainty); ``served``: id of a server's answer -> what the server knew,
+    its leader epoch for wire versions without the field: the answer is the cause of the client's return. removed_in:
+    quorum epoch in which the topic was removed, -1 it was not, as far as the newest controller tells. ``starts``: node
+    -> incarnation, and where the log on its own disk begins then; a process whose log begins at 0 does not tell."""
 
     floors: dict[int, tuple[Told, ...]] = {}
     fresh: list[tuple[int, Told]] = []
     open: dict[str, Asked] = {}
-    served: dict[str, int] = {}
+    served: dict[str, Served] = {}
     unclean: dict[int, Witness] = {}
     newest: int = -1
     controller: NewestController = msgspec.field(default_factory=NewestController)
@@ -103,7 +106,7 @@ class Answers(State):
         return start if incarnation == event.incarnation else 0
 
 
-class LatestNeverGoesBack(KeyedInvariant[Answers]):
+class LatestNeverGoesBack(LogInvariant[Answers]):
     """A new leader learns the high watermark one fetch late. If it answers ListOffsets before it has caught up with its
     own log, clients see the end of the partition move backwards: a negative consumer lag, or an application that takes
     known records for new (KAFKA-2334).
@@ -123,7 +126,6 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
     source = "KIP-207; KAFKA-2334"
     unseen = ("An answer at read_committed after a higher one at read_uncommitted: a transaction may be open.",)
     tested_when = "a client gets a latest offset, and another one had been reported before it asked"
-    route = LIST_OFFSETS
     types = (ListInvoke, ListReturn, RpcReply, PartChange, PartRemove, LogStart, LogLocalStart, NodeDown)
     cases = {RpcReply: ("ListOffsets",)}
     exemptions = {
@@ -131,6 +133,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         "stale-leader": "The second answer came from a leader of an older leader epoch than the first.",
         "unclean-election": "There was an unclean election between the leader epochs of the two answers.",
         "unclean-enabled": "As the KIP is written, it does not apply where unclean election is enabled.",
+        **HIDDEN,
     }
 
     REMEMBERED = 4096
@@ -141,7 +144,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         budget = loss_budget(profile, key)
         return Answers(key, budget=budget, epsilon_us=profile.epsilon_us, unclean_allowed=unclean and seed)
 
-    def step(self, state: Answers, event: Stamped) -> Emissions:
+    def step(self, state: Answers, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is ListInvoke:
             if body.timestamp == LATEST and body.replica_id < 0:
@@ -155,7 +158,7 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 return self._returned(state, asked, event, body)
         elif type(body) is RpcReply:
             if body.replica_id == -1:
-                self._served(state, event.id, body)
+                self._served(state, event.id, body, mirror)
         elif type(body) is PartChange:
             if body.cause == "unclean":
                 state.unclean[body.leader_epoch] = witness(event)
@@ -189,10 +192,10 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         nodes = {loss.node for loss in lost}
         return len(nodes) >= state.budget.min_isr or (not state.budget.elr and any(loss.alone for loss in lost))
 
-    def _served(self, state: Answers, answer: str, body: RpcReply) -> None:
-        for told in body.partitions:
-            if told.tp == state.key and told.error == 0:
-                state.served[answer] = told.leader_epoch
+    def _served(self, state: Answers, answer: str, body: RpcReply, mirror: LogMirror) -> None:
+        served = mirror.answers.get(f"{body.connection}/{body.correlation_id}")
+        if served is not None and any(told.tp == state.key and not told.error for told in body.partitions):
+            state.served[answer] = served
         if len(state.served) > self.REMEMBERED:  # answers that never arrived
             del state.served[next(iter(state.served))]
 
@@ -211,13 +214,15 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
         state.fresh = waiting
 
     def _returned(self, state: Answers, asked: Asked, event: Stamped, body: ListReturn) -> Emissions:
-        joined = state.served.pop(event.cause, -1)
+        served = state.served.pop(event.cause, None)
+        joined = -1 if served is None else served.leader_epoch
         leader_epoch = body.leader_epoch if body.leader_epoch >= 0 else joined
         # A later topic of this name answered, or an earlier one, at a broker that has not heard of this one.
         another = joined < 0 and (state.removed_in >= 0 or is_recreated(state.key))
         if body.offset < 0 or another:
             return NOTHING
-        told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event))
+        stand = None if served is None else served.stand
+        told = Told(leader_epoch, body.offset, event.node, body.broker, event.wall, witness(event), stand)
         state.fresh.append((body.isolation, told))
         if not asked.floor:
             return NOTHING
@@ -241,6 +246,8 @@ class LatestNeverGoesBack(KeyedInvariant[Answers]):
                 excuse = excuse or ("loss-budget", known)
             elif state.unclean_allowed:
                 excuse = excuse or ("unclean-enabled", known)
+            elif known.stand is not None and (rule := why_lower(known.offset, known.stand, told.offset, told.stand)):
+                excuse = excuse or (rule, known)
             else:
                 return self.violated(state.key, sentence, known.by, told.by)
         if doubt is not None:
