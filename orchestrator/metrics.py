@@ -71,7 +71,14 @@ PROBE = "list-offsets"
 PROBER = "-prober"
 COMMITTED = "read_committed"
 PRODUCERS = ("producer", "transactional-producer")
-TIMESTAMPS = {-1: "latest", -2: "earliest", -3: "max-timestamp", -4: "earliest-local", -5: "latest-tiered"}
+TIMESTAMPS = {
+    -1: "latest",
+    -2: "earliest",
+    -3: "max-timestamp",
+    -4: "earliest-local",
+    -5: "latest-tiered",
+    -6: "earliest-pending-upload",
+}
 """What probers are called by, besides "timestamp": what they ask for is refused or not for reasons of its own."""
 
 Metrics = dict[str, float]

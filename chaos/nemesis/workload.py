@@ -55,7 +55,13 @@ time-out, not by its session."""
 LINGERS_MS = (15_000, 25_000)
 """Between these a producer stays in its last transaction: for longer than the bound of T9, with quick timers or hasty
 ones."""
-NEEDS = {"read_uncommitted": 1, "read_committed": 2, "max-timestamp": 7}
+NEEDS = {
+    "read_uncommitted": 1,
+    "read_committed": 2,
+    "max-timestamp": 7,
+    "latest-tiered": 9,
+    "earliest-pending-upload": 11,
+}
 """The version of ListOffsets that a question needs."""
 
 

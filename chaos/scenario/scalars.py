@@ -45,7 +45,13 @@ COORDINATORS_TOPICS = ("__consumer_offsets", "__transaction_state", "__remote_lo
 and who leads the metadata of remote storage; else the first who needs one of them has it made."""
 TOPIC_PATTERN = rf"^({'|'.join(COORDINATORS_TOPICS)}|[a-zA-Z0-9][a-zA-Z0-9._-]{{0,199}})$"
 
-TIMESTAMPS = {"latest": -1, "earliest": -2, "max-timestamp": -3}
+TIMESTAMPS = {
+    "latest": -1,
+    "earliest": -2,
+    "max-timestamp": -3,
+    "latest-tiered": -5,
+    "earliest-pending-upload": -6,
+}
 """Names for the special timestamps of ListOffsets (``ListOffsetsRequest.java``)."""
 
 HIGH_WATERMARK = "high-watermark"

@@ -343,6 +343,9 @@ PROOFS: dict[str, Proof] = {
     "lookup-first-record": Proof(
         "remote-reads", r"answered ListOffsets for timestamp \d+ of orders-\d with \d+ \(", (2,)
     ),
+    "copies-told-one-short": Proof(
+        "copied-ends", r"for timestamp -[56] of bills-0 with [\d,]+; the right answer is [\d,]+: its log ends"
+    ),
     "copy-end-untold": Proof(
         "tiers", r"reported its copy of \w+-0 as finished, but it has consumed no metadata record that says so"
     ),

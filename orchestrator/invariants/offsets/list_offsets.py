@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError, error_name
-from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL, LATEST
+from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
 from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
+    ConfigChange,
     ListInvoke,
     ListReturn,
     LogLocalStart,
@@ -19,6 +20,8 @@ from actors.trace.events import (
     RpcPark,
     RpcReply,
     Stamped,
+    TierSegment,
+    TraceEvent,
 )
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import (
@@ -38,9 +41,11 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror, Served
 from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
+from orchestrator.invariants.tiers.led_copies import NO_COPY, LedCopies
 
 FEATURE = "kip-207"
 FROM_THE_START = (EARLIEST, EARLIEST_LOCAL)
+OF_COPIES = (LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
 
 UNREFUSED_FROM = 5
 """ListOffsets version with OFFSET_NOT_AVAILABLE."""
@@ -294,18 +299,21 @@ def must_refuse(profile: Profile, tp: str, broker: str) -> bool:
 
 class Waited(msgspec.Struct, frozen=True, gc=False):
     """A request that waits for remote storage, and in which leader epoch and with which high watermark the broker led
-    when it came: by that it is refused."""
+    when it came: by that it is refused. ``copied``: the last offset that it went by as copied, of several any."""
 
     correlation_id: int
     leads: int
     high_watermark: int
+    copied: tuple[int, ...] = ()
 
 
 class Refusals(State):
-    """``profile``: of the run. waiting: connection -> the last request on it that waits."""
+    """``profile``: of the run. waiting: connection -> the last request on it that waits. ``copies``: how far leaders go
+    by copies."""
 
     profile: Profile = Profile()
     waiting: dict[str, Waited] = {}
+    copies: LedCopies = msgspec.field(default_factory=LedCopies)
 
 
 def _refused(error: int) -> bool:
@@ -317,6 +325,11 @@ def _answered_as_leader(told: ReplyPartition) -> bool:
     return told.leader_epoch_start >= 0 and (told.error == 0 or _refused(told.error))
 
 
+def _knows_no_copy(told: ReplyPartition, copied: tuple[int, ...]) -> bool:
+    """Whether an answer is that nothing was copied, by a leader that may believe so."""
+    return told.timestamp in OF_COPIES and told.offset < 0 and (not copied or NO_COPY in copied)
+
+
 class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     """H2 is the guard of H1. While a leader's high watermark is below the log end at which its leader epoch began, it
     does not know its predecessor's high watermark, and must not answer.
@@ -326,7 +339,8 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     not.
 
     kip-207=seed: as the KIP is written, every timestamp is refused, but not where unclean election is enabled.
-    kip-207=kafka: EARLIEST is answered, and a timestamp if its record is below the high watermark.
+    kip-207=kafka: EARLIEST is answered, and a timestamp if its record is below the high watermark. LATEST_TIERED and
+    EARLIEST_PENDING_UPLOAD have no answer where the leader knows of no copy, which is told at once.
     """
 
     id = "H2"
@@ -340,19 +354,35 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
         "a leader whose high watermark is below its leader epoch's start answers or refuses a client's ListOffsets, "
         "or any leader refuses it"
     )
-    types = (RpcPark, RpcReply)
+    types = (RpcPark, RpcReply, LogStart, TierSegment)
     cases = {RpcReply: ("ListOffsets",)}
     requires = (FEATURE,)
 
     def initial(self, key: str, profile: Profile) -> Refusals:
         return Refusals(key, profile=profile)
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (ConfigChange,)
+
+    def hear(self, state: Refusals, event: Stamped) -> Emissions:
+        assert isinstance(event.body, ConfigChange)
+        state.copies.hear(state.profile, state.key, event.body)
+        return NOTHING
+
     def step(self, state: Refusals, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        if type(body) is RpcReply:
+            return self._replied(state, event, body, mirror)
         if type(body) is RpcPark:
             self._wait(state, event, body, mirror)
-            return NOTHING
-        assert type(body) is RpcReply
+        elif type(body) is TierSegment:
+            state.copies.take(event, body)
+        elif type(body) is LogStart and body.reason == "remote":
+            state.copies.look(event, mirror)
+        return NOTHING
+
+    def _replied(self, state: Refusals, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:
         waited = state.waiting.pop(body.connection, None)
         if body.api != "ListOffsets" or body.replica_id != -1 or FEATURE in state.profile.bounced:
             return NOTHING  # (or which value held when it answered is not known)
@@ -361,11 +391,13 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
             return NOTHING
         for told in body.partitions:
             if told.tp == state.key and _answered_as_leader(told):
-                high_watermark = told.high_watermark
+                high_watermark, copied = told.high_watermark, state.copies.last(event, mirror)
                 if waited is not None and waited.correlation_id == body.correlation_id:
                     if waited.leads != told.leader_epoch:
                         continue  # it led again, and R8 and R9 judge what it found before
-                    high_watermark = waited.high_watermark
+                    high_watermark, copied = waited.high_watermark, waited.copied
+                if value != "seed" and not told.error and _knows_no_copy(told, copied):
+                    continue
                 start = mirror.epoch_start(event, told)
                 if wrong := self._judge(state, value, body.version, told, start, high_watermark):
                     return self.violated(state.key, f"{event.node} {wrong}", event)
@@ -377,7 +409,7 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
             remember(
                 state.waiting,
                 body.connection,
-                Waited(body.correlation_id, replica.leads, replica.high_watermark),
+                Waited(body.correlation_id, replica.leads, replica.high_watermark, state.copies.last(event, mirror)),
                 OPEN_REMEMBERED,
             )
 

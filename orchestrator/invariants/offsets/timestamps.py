@@ -9,7 +9,18 @@ import msgspec
 
 from actors.node.isolation import READ_COMMITTED
 from actors.node.list_timestamps import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
-from actors.trace.events import LogAppend, LogHw, LogStart, ReplyPartition, RpcPark, RpcReply, Stamped, TierSegment
+from actors.trace.events import (
+    ConfigChange,
+    LogAppend,
+    LogHw,
+    LogStart,
+    ReplyPartition,
+    RpcPark,
+    RpcReply,
+    Stamped,
+    TierSegment,
+    TraceEvent,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.folds.memory import DELETED_UNSEEN
 from orchestrator.invariants.folds.rows import Rows
@@ -19,6 +30,7 @@ from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.offsets.list_offsets import FROM_THE_START
 from orchestrator.invariants.tiers.known_copies import WENT_BACK, OwnStarts
+from orchestrator.invariants.tiers.led_copies import NO_COPY, LedCopies
 
 BATCHES_REMEMBERED = 4096
 """Batches of which the timestamps are kept before those are forgotten that all replicas have."""
@@ -43,13 +55,15 @@ NOTHING_FOUND = Stamp(-1, -1, -1)
 
 class Limits(msgspec.Struct, frozen=True, gc=False):
     """How much of a broker's log may be seen: by brokers, by readers of committed records alone, and by other clients.
-    ``start``: where it begins, ``local_start``: where what the broker has itself."""
+    ``start``: where it begins, ``local_start``: where what the broker has itself; ``copied``: the last offset that it
+    goes by as copied, of several any, () nobody can say."""
 
     end: int
     stable: int
     high_watermark: int
     start: int
     local_start: int
+    copied: tuple[int, ...] = ()
 
     def of(self, body: RpcReply) -> int:
         """By who is answered."""
@@ -68,8 +82,9 @@ class Stamps(State):
     one of them. copied: the last offset of all segments of which a copy was begun, -1 none. deleted: the highest log
     start of a leader that deleted copies: another one may find no more than it left. waiting: connection -> the request
     on it that waits for remote storage, and what could be seen when it began to: its answer is about that, in all
-    partitions."""
+    partitions. ``copies``: how far leaders go by copies."""
 
+    profile: Profile = Profile()
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
@@ -77,6 +92,7 @@ class Stamps(State):
     deleted: int = 0
     waiting: dict[str, tuple[int, Limits]] = {}
     starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
+    copies: LedCopies = msgspec.field(default_factory=LedCopies)
 
     @property
     def numbers(self) -> range:
@@ -112,7 +128,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     title = (
         "ListOffsets returns the first offset whose record is as late as the timestamp asked for, if clients may see it"
     )
-    source = "KIP-79; KIP-734; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, Partition.fetchOffsetForTimestamp"
+    source = (
+        "KIP-79; KIP-734; KIP-1005; KIP-1023; KAFKA-5522; Kafka's UnifiedLog.fetchOffsetByTimestamp, "
+        "Partition.fetchOffsetForTimestamp"
+    )
     tested_when = "a broker answers a ListOffsets without an error"
     exemptions = {
         "log-start-moved": "The log start moved while the request waited for remote storage. Kafka looks for copies of "
@@ -133,11 +152,24 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             "The record with the greatest timestamp, if the log starts above 0 or the broker has only a part of it "
             "locally."
         ),
-        "An answer to LATEST_TIERED or EARLIEST_PENDING_UPLOAD that is too low: a leader learns of copies late.",
+        (
+            "An answer to LATEST_TIERED or EARLIEST_PENDING_UPLOAD that is too low, where a leader has not yet looked "
+            "for copies in its leader epoch, after an unclean election or a loss that replication cannot replace, and "
+            "where an operator changes whether the log is tiered."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Stamps:
-        return Stamps(key)
+        return Stamps(key, profile=profile)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (ConfigChange,)
+
+    def hear(self, state: Stamps, event: Stamped) -> Emissions:
+        assert isinstance(event.body, ConfigChange)
+        state.copies.hear(state.profile, state.key, event.body)
+        return NOTHING
 
     def forget(self, state: Stamps, offset: int) -> None:
         numbers = state.numbers
@@ -155,18 +187,21 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 self._commit(state, mirror)
         elif type(body) is LogStart:
             state.starts.take(event, body)
+            if body.reason == "remote":
+                state.copies.look(event, mirror)
         elif type(body) is TierSegment:
+            state.copies.take(event, body)
             state.copied = max(state.copied, body.end)
             if body.phase == "deleting":
                 state.deleted = max(state.deleted, body.log_start)
         elif type(body) is RpcPark:
-            state.waiting[body.connection] = (body.correlation_id, self._limits(state, event.node, mirror))
+            state.waiting[body.connection] = (body.correlation_id, self._limits(state, event, mirror))
             if len(state.waiting) > REQUESTS_REMEMBERED:
                 del state.waiting[next(iter(state.waiting))]
         elif type(body) is RpcReply and body.api == "ListOffsets":
             number, limits = state.waiting.pop(body.connection, (-1, None))
             if limits is None or number != body.correlation_id:
-                limits = self._limits(state, event.node, mirror)
+                limits = self._limits(state, event, mirror)
             for told in body.partitions:
                 if told.tp == state.key and not told.error and told.leader_epoch >= 0:
                     if wrong := self._wrong(state, event, limits, told, mirror):
@@ -199,10 +234,10 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             return False
         return here == first or last is None or told.offset <= last.offset
 
-    def _limits(self, state: Stamps, node: str, mirror: LogMirror) -> Limits:
-        replica = mirror.replica(node)
+    def _limits(self, state: Stamps, event: Stamped, mirror: LogMirror) -> Limits:
+        replica = mirror.replica(event.node)
         known = (replica.log.end, replica.last_stable_offset, replica.high_watermark)
-        return Limits(*known, replica.start, replica.local_start)
+        return Limits(*known, replica.start, replica.local_start, state.copies.last(event, mirror))
 
     def _commit(self, state: Stamps, mirror: LogMirror) -> None:
         for batch in mirror.newly_committed:
@@ -261,9 +296,15 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     @staticmethod
     def _copies_end(state: Stamps, limits: Limits, limit: int, told: ReplyPartition) -> tuple[int, int, int]:
-        """How far the copies reach, or where the first record is that has none: as the leader knows, which may be less
-        than there is. What cannot be copied, or seen, is nothing."""
-        assert told.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD), f"no version knows {told.timestamp}"
+        """How far the copies reach, or where the first record is that has none: as the leader knows. Where nobody can
+        say what that is, it may be less than there is. What cannot be copied, or seen, is nothing."""
+        asked = told.timestamp
+        assert asked in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD), f"no version knows {asked}"
+        rights = [_of_copies(asked, last, limits, limit) for last in limits.copied]
+        if rights:
+            return (told.offset if told.offset in rights else rights[0], -1, -1)
+        if told.offset < 0:
+            return (-1, -1, -1)
         most = state.copied if told.timestamp == LATEST_TIERED else max(state.copied + 1, limits.start)
         return (min(told.offset, most), -1, -1) if told.offset < limit else (-1, -1, -1)
 
@@ -282,8 +323,6 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
         elif asked in FROM_THE_START:
             start = limits.local_start if asked == EARLIEST_LOCAL else limits.start
             right, answer = (start, -1, -1), (told.offset, told.found_timestamp, -1)
-        elif told.offset < 0:
-            right = answer = (-1, -1, -1)
         else:
             right, answer = self._copies_end(state, limits, limit, told), (told.offset, told.found_timestamp, -1)
         return "" if answer == right else _in_words(state.key, asked, answer, replica.log.end, limit, right)
@@ -306,6 +345,15 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
             return ""
         given, right = ((each.offset, each.timestamp, each.epoch) for each in (answer, rights[0]))
         return _in_words(state.key, asked, given, replica.log.end, limit, right)
+
+
+def _of_copies(asked: int, last: int, limits: Limits, limit: int) -> int:
+    """What a leader tells that goes by ``last`` as the last offset that was copied; -1 nothing."""
+    if asked == EARLIEST_PENDING_UPLOAD:
+        if last == NO_COPY and limits.start < limits.local_start:
+            return -1  # it does not know of the copies that there must be
+        last = max(last + 1, limits.start)
+    return last if last < limit else -1
 
 
 def _in_words(
