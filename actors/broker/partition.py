@@ -474,6 +474,8 @@ class Partition(msgspec.Struct):
             return remote.broker_epoch is not None
         if remote.broker_epoch is None or not turn.image.is_active(replica_id):
             return False
+        if "isr-under-unheard-epoch" in turn.step.defects:
+            return True
         return remote.broker_epoch == -1 or remote.broker_epoch == turn.image.alive_epoch(replica_id)
 
     def expanded_isr(self, turn: Turn, replica_id: int) -> list[int] | None:

@@ -24,6 +24,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "isr-under-unheard-epoch",
+        "actors.broker",
+        "P7",
+        "A leader proposes a caught-up replica under the broker epoch of its fetches, whether or not its metadata have "
+        "that.",
+        nemesis="isr",
+    ),
+    Defect(
         "clean-shutdown-untold",
         "actors.broker",
         "P20",

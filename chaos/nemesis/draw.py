@@ -62,7 +62,7 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 """And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone", "late-raise")
+LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone", "late-raise", "unheard-life")
 LATE_PATTERNS = frozenset({*GROUPS, *METADATA, *RETENTION, *LATER})
 LATE_FAULTS = kinds_of(TopicAction, RecordDeletion)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""

@@ -60,6 +60,8 @@ class Situations:
         self._changes: dict[str, tuple[int, ...]] = {}
         """Topic partition -> when its last two changes were."""
         self._lags: dict[str, int] = {}
+        self._applied: dict[str, int] = {}
+        """Broker -> up to where it has applied the metadata log."""
         self._unflushed: dict[str, int] = {}
         """Leader of the quorum -> end of what it has appended last, until that is on its disk."""
         self._given_up: set[tuple[str, str, int]] = set()
@@ -254,11 +256,14 @@ class Situations:
         out = body.follower not in self._members.get(body.tp, ())
         if out and body.leader_epoch == epoch and committed <= body.offset < end and body.diverging_end < 0:
             self._saw("restarts-alone")
+        if out and not body.error and body.broker_epoch >= self._applied.get(event.node, body.broker_epoch + 1):
+            self._saw("unheard-life")
         self._note("fetched", f"{body.tp}/{body.follower}", event)
 
     def _on_image(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, MetaImage)
+        self._applied[event.node] = body.offset
         for offset in [offset for offset in self._written if offset < body.offset]:
             if event.wall - self._written.pop(offset) >= 60 * MS:
                 self._saw("slow-commits")

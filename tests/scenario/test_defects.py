@@ -546,6 +546,9 @@ PROOFS: dict[str, Proof] = {
     "isr-shrinks-at-once": Proof(
         "cut-from-leader", r"without broker-\d, which had the whole log [\d,]+ ms before: repl"
     ),
+    "isr-under-unheard-epoch": Proof(
+        "late-metadata", r"proposed broker-3 for the ISR of orders-0 under broker epoch \d+, although the metadata log"
+    ),
     "former-lives-fetch": Proof("late-fetch", r"counted a fetch of broker-3 .* but knew its broker epoch \d+"),
     "wake-one-consumer": Proof("two-readers", r"let the Fetch of a consumer at \S+ of orders-0 wait for its whole max"),
     "range-ends-before-end": Proof(

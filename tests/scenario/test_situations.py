@@ -38,6 +38,7 @@ NEMESES = {
     "fetches-on": "isr",
     "late-fetch": "isr",
     "restarts-alone": "isr",
+    "unheard-life": "isr",
     "late-push": "replication",
     "keeps-behind": "isr",
     "again-in-recovery": "isr",

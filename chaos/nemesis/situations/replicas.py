@@ -121,6 +121,26 @@ def late_fetch(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, slow, lasting(scene, 700_000, 1_500_000)), gone]
 
 
+def unheard_life(scene: Scene, at_us: int) -> list[Part]:
+    """A follower leaves the ISR, as it cannot reach its leader, and dies. From then on the leader hears late of what
+    the controllers decide: the next process of the follower fetches when the leader does not know yet that the one
+    before is fenced."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    who = f"followers({scene.tp})[0]"
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, {"crash": leader}, lasting(scene, 300_000, 2_000_000))]
+    apart: Part = {"partition": {"between": [leader], "and": [who]}}
+    by = scene.duration(lasting(scene, 2_000_000, 5_000_000))
+    late: Part = {"delay": {"from": ["controllers"], "to": [leader], "apis": ["Fetch"], "by": by}}
+    out = when(scene, "isr-shrunk", (20, 100), tp=scene.tp)
+    then = when(scene, "isr-shrunk", (200,), tp=scene.tp)
+    return [
+        {"when": {"at": scene.duration(at_us)}, "fault": apart, "until": then},
+        as_seen(scene, out, {"crash": who}, 200_000, 900_000),
+        as_seen(scene, out, late, 4_000_000, 8_000_000),
+    ]
+
+
 def keeps_behind(scene: Scene, at_us: int) -> list[Part]:
     """A follower fetches all the while, and gets less than its leader appends: what it is sent is under way for so long
     that it is never at the end, where a Fetch has room for little (``replica.fetch.max.bytes``)."""
@@ -172,6 +192,7 @@ REPLICAS: dict[str, Pattern] = {
     "fetches-on": fetches_on,
     "late-fetch": late_fetch,
     "restarts-alone": restarts_alone,
+    "unheard-life": unheard_life,
     "late-push": late_push,
     "keeps-behind": keeps_behind,
 }

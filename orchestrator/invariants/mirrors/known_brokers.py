@@ -58,3 +58,10 @@ class KnownBrokers(msgspec.Struct):
             if each.offset < end:
                 return each
         return None
+
+    def first_of(self, broker: int, broker_epoch: int) -> Life | None:
+        """The first that controllers wrote of a broker under a broker epoch, None also where that was forgotten."""
+        lives = self.lives.get(broker, [])
+        if len(lives) >= CHANGES_REMEMBERED and lives[0].broker_epoch == broker_epoch:
+            return None
+        return next((each for each in lives if each.broker_epoch == broker_epoch), None)

@@ -173,17 +173,22 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     Example: broker-2 leads epoch 5 from log end 1,310 with a high watermark of 1,204. Broker-3 fetches at 1,250, past
     the high watermark but below the start of the epoch, and joins. If it is elected next, offsets 1,250-1,309, which
     the leader of epoch 4 had committed, are lost (KAFKA-7128).
+
+    A leader whose metadata are late may get fetches of a process of which it has not heard. It waits for the metadata:
+    until then it does not know whether the controller has unfenced that broker. The controller compares the broker
+    epoch, too.
     """
 
     id = "P7"
     title = (
-        "A follower joins the ISR no earlier than at the high watermark and epoch start, and not while known as fenced"
+        "A follower joins the ISR no earlier than at the high watermark and epoch start, and not while known as fenced "
+        "or under an unknown broker epoch"
     )
     source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
     unseen = (
         "whether the replica was unfenced when the proposal was accepted: P9 judges that",
-        "a registration that a controller appended and lost",
+        "a registration that a controller appended and lost, or a broker epoch of which the trace has none",
         "an unchanged retry of a proposal: as in Kafka, it reflects the leader's knowledge at its creation",
         "the positions that a leader may keep when it is elected again in place",
     )
@@ -268,6 +273,8 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
                 life.by,
                 event,
             )
+        if unheard := self._under_unheard_epoch(state, event, body, member):
+            return unheard
         term = state.terms.get(event.node)
         known = term is not None and (term.incarnation, term.leader_epoch) == (event.incarnation, body.leader_epoch)
         start = term.start if term is not None and known else body.leader_epoch_start
@@ -295,6 +302,21 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
             f"which {reached} in this epoch; it had to reach the high watermark {body.high_watermark:,} and the "
             f"epoch's start {start:,}",
             None if seen is None else seen.by,
+            event,
+        )
+
+    def _under_unheard_epoch(self, state: IsrWitnesses, event: Stamped, body: IsrPropose, member: int) -> Emissions:
+        """Whether a follower is proposed under another broker epoch than its leader's metadata have for it."""
+        life, epoch = state.known.known_to(event.node, member), body.members.get(str(member), -1)
+        first = state.known.first_of(member, epoch)
+        if epoch < 0 or life is None or life.broker_epoch == epoch or (first is None and life.broker_epoch < epoch):
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} (leader epoch {body.leader_epoch}) proposed {node_name(member)} for the ISR of {state.key} "
+            f"under broker epoch {epoch:,}, although the metadata log, which it had applied up to "
+            f"{state.known.applied[event.node]:,}, has broker epoch {life.broker_epoch:,} for that broker by then",
+            life.by,
             event,
         )
 

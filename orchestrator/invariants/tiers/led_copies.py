@@ -8,8 +8,8 @@ import msgspec
 from actors.trace.events import ConfigChange, Stamped, TierSegment
 from actors.trace.tier_events import FINISHED
 from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.mirrors.known_limits import switches
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
-from orchestrator.invariants.mirrors.own_segments import SWITCHES, changes
 
 NO_COPY = -1
 """In place of the last offset that was copied."""
@@ -35,7 +35,7 @@ class LedCopies(msgspec.Struct):
 
     def hear(self, profile: Profile, key: str, body: ConfigChange) -> None:
         """An operator changed something."""
-        self.switched = self.switched or (body.key in SWITCHES and changes(profile, key, body))
+        self.switched = self.switched or switches(profile, key, body)
 
     def take(self, event: Stamped, body: TierSegment) -> None:
         """A broker copied a segment, or consumed what became of a copy."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -337,9 +337,10 @@ class TraceBuilder:
         start: int = 0,
         outcome: str = "proposed",
         proposal: int = 1,
+        broker_epochs: Mapping[int, int] | None = None,
     ) -> str:
-        """A leader proposes an ISR, all of its members under broker epoch 7, or learns what became of that."""
-        members = {str(member): 7 for member in isr}
+        """A leader proposes an ISR, its members under broker epoch 7 or another, or learns what became of that."""
+        members = {str(member): (broker_epochs or {}).get(member, 7) for member in isr}
         body = IsrPropose(TP, proposal, epoch, partition_epoch, list(isr), members, hw, start, outcome)
         return self.emit(node_name(leader), body)
 

@@ -185,6 +185,39 @@ def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
             )
 
 
+@pytest.mark.parametrize(
+    ("applied", "epoch", "told", "status"),
+    [
+        (15, 20, True, "violated"),
+        (21, 20, True, "held"),
+        (21, 7, True, "violated"),
+        (15, 7, True, "held"),
+        (15, 20, False, "held"),
+        (None, 20, True, "held"),
+    ],
+)
+def test_whom_the_leader_has_not_heard_of_does_not_join(
+    applied: int | None, epoch: int, told: bool, status: str
+) -> None:
+    """Shows that a leader asks for a follower under the broker epoch that its metadata have for it: neither under one
+    whose registration it has not applied, nor under an older one; but a controller may have died before it told of a
+    registration, and of a leader that has not said what it applied nothing is asked."""
+    trace = TraceBuilder()
+    trace.role("controller-1", 1, "leader", 0)
+    trace.lead(2, 5, isr=(2,))
+    trace.registered(3, epoch=7, offset=8, node="controller-1")
+    if told:
+        trace.registered(3, epoch=20, offset=20, node="controller-1")
+    if applied is not None:
+        trace.emit("broker-2", MetaImage(applied, 1))
+    trace.fetched(2, 3, 1310, epoch=5, broker_epoch=epoch)
+    trace.propose(2, [2, 3], 5, 5, start=1310, broker_epochs={3: epoch})
+    result = trace.result("P7")
+    assert (result.status, result.tested) == (status, 1)
+    if result.violations:
+        assert f"under broker epoch {epoch}, although the metadata log" in result.violations[0].sentence
+
+
 def test_where_the_epoch_starts_the_log_tells() -> None:
     """Shows that P7 goes by the leader's log, whatever the leader says of the start of its epoch: by where it ended
     when the epoch was taken up; and that a power loss, and a process that wrote less, shorten it."""
