@@ -1,4 +1,4 @@
-"""When brokers can reach the remote store, and work."""
+"""When brokers can reach the remote store to delete something, and work."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import msgspec
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import CtlFault
 from chaos.faults.kinds import kinds_of
-from chaos.faults.store import StoreFault
+from chaos.faults.store import SlowStore, StoreFault, UnavailableStore
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
 
 NEVER_US = 1 << 62
 RULES = kinds_of(StoreFault)
 """Faults with which the store answers, or closes the connection: no answer of it is lost."""
+HINDERING = kinds_of(SlowStore, UnavailableStore)
+"""Those of them with which it does not answer at once. An error is an answer."""
+DELETING = frozenset({"DeleteLogSegmentData", "ListLogSegments"})
+"""APIs of the store that a deletion needs."""
 
 
 class Reach(msgspec.Struct):
@@ -28,6 +32,9 @@ class Reach(msgspec.Struct):
 
     def take(self, body: CtlFault, now_us: int) -> None:
         """A fault of any kind begins, or ends."""
+        apis = body.parameters.get("apis") or DELETING
+        if body.kind in RULES and (body.kind not in HINDERING or DELETING.isdisjoint(apis)):
+            return
         self.left.take(body, now_us)
         nodes, loses = body.targets, body.kind not in RULES
         if body.kind in LINK_FAULTS:

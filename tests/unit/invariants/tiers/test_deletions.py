@@ -88,7 +88,7 @@ def test_a_deletion_of_which_the_store_has_done_its_part(before: tuple[int, ...]
         ("partition", ["broker-1", REMOTE_STORE], LINKS, 0),
         ("partition", ["broker-2", REMOTE_STORE], {**LINKS, "from": ["broker-2"]}, 1),
         ("crash", [REMOTE_STORE], {}, 0),
-        ("failing-store", [REMOTE_STORE], {}, 1),
+        ("unavailable-store", [REMOTE_STORE], {}, 1),
         ("pause", ["broker-2"], {}, 1),
     ],
 )
@@ -112,6 +112,9 @@ def test_a_deletion_whose_answer_may_be_lost(kind: str, targets: list[str], para
         ("pause", ["broker-1"], {}, 0),
         ("pause", ["broker-2"], {}, 1),
         ("unavailable-store", [REMOTE_STORE], {}, 0),
+        ("unavailable-store", [REMOTE_STORE], {"apis": ["CopyLogSegmentData"]}, 1),
+        ("slow-store", [REMOTE_STORE], {"apis": ["ListLogSegments"], "delay_max_us": 0}, 0),
+        ("failing-store", [REMOTE_STORE], {"apis": ["ListLogSegments"]}, 1),
     ],
 )
 def test_a_deletion_that_cannot_go_on(kind: str, targets: list[str], parameters: Any, hung: int) -> None:
