@@ -22,7 +22,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE
-from orchestrator.invariants.tiers.broker_settings import HEARD_OF_OTHERS, BrokerSettings, broker_settings
+from orchestrator.invariants.mirrors.config_records import HEARD_OF_OTHERS, BrokerSettings, broker_settings
 from orchestrator.invariants.tiers.lookups import TICK_US
 from orchestrator.invariants.tiers.parked import Timed, TimedInvariant
 
