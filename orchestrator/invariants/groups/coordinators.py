@@ -233,6 +233,7 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             for group, (step, stable) in state.removed.items():
                 if step == step_of(event):
                     state.stable.setdefault(group, stable)  # the coordinator resigned, and the group is as it was
+                    state.empty.setdefault(group, body.coordinator_epoch)
             state.removed.clear()
         elif body.offsets_tp != state.key or body.error:
             return NOTHING  # what is committed of a partition is routed to that partition, too

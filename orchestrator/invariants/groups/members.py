@@ -7,7 +7,17 @@ from typing import Any
 import msgspec
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConsOwn, GrpCommit, GrpGen, GrpLoad, NodeDown, NodeUp, PartChange, Stamped
+from actors.trace.events import (
+    GROUP_EXPIRED,
+    ConsOwn,
+    GrpCommit,
+    GrpGen,
+    GrpLoad,
+    NodeDown,
+    NodeUp,
+    PartChange,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, offsets_losses
@@ -400,6 +410,9 @@ class GenerationsMoveForward(KeyedInvariant[Numbers]):
         entered = Generation(body.state, number, list(body.members), witness(event), losses)
         last = state.reached.get(epoch)
         if body.state == "Dead":
+            if last is None and body.reason == GROUP_EXPIRED:
+                # It has read the group from its log, as an earlier coordinator had it last.
+                last = state.reached.get(max((of for of in state.reached if of < epoch), default=-1))
             if last is not None and last.state == "Empty":
                 state.committed.clear()
                 state.reached.clear()

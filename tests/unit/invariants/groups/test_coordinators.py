@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import GrpLoad
-from tests.unit.invariants.groups.stage import OFFSETS, PRODUCER, Coordinated, entry
+from actors.trace.events import GROUP_EXPIRED, GrpGen, GrpLoad
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, PRODUCER, Coordinated, entry
 
 
 class Remembering(Coordinated):
@@ -328,3 +328,27 @@ def test_a_static_member_that_came_back(members: str, violated: int) -> None:
     assert result.violated == violated
     if violated:
         assert "with the members m1, m2, but generation 5 of it was stable with m1, m3 in" in trace.said()
+
+
+@pytest.mark.parametrize("resigns", [True, False])
+def test_an_empty_group_is_removed_by_the_next_coordinator(resigns: bool) -> None:
+    """Shows that a group which another coordinator has found empty in its log, and has removed, need not be known any
+    more, whether the first one has resigned or not."""
+    trace = Remembering()
+    trace.begins()
+    trace.stable(1)
+    trace.gen("Empty", 2, "")
+    trace.writes()
+    if resigns:
+        trace.leads(1, 1, 1, follows=True)
+        trace.gen("Dead", 2, "")
+        apart, trace.apart = trace.apart, 0
+        trace.unloads()
+        trace.apart = apart
+    trace.writes(2, 0, leads=False)
+    trace.leads(2, 1, 1)
+    trace.loads(1, None, 1, 2, g=("Empty", 2))
+    trace.emit("broker-2", GrpGen(OFFSETS, GROUP, "Dead", 2, 1, reason=GROUP_EXPIRED))
+    trace.leads(1, 2, 1)
+    trace.loads(1, None, 2, 1)
+    assert trace.result("O7").violated == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import GrpGen
+from actors.trace.events import GROUP_EXPIRED, GrpGen
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -392,3 +392,18 @@ def test_a_static_member_that_is_late_keeps_what_it_has() -> None:
         trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "CompletingRebalance", 2, 0, members=members, reason=reason))
         trace.stable(2, m1="orders-1", m2=TP)
         assert (trace.result("O4").excused, trace.result("O4").violated) == (excused, not excused)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "wrong"), [("Empty", GROUP_EXPIRED, 0), ("Empty", "", 1), ("Stable", GROUP_EXPIRED, 1)]
+)
+def test_a_group_that_the_next_coordinator_removes(state: str, reason: str, wrong: int) -> None:
+    """Shows that the generations of a group begin anew once a coordinator that has read it as empty has removed it,
+    and not if it has only given it up, or if the group had members."""
+    trace = GroupTrace()
+    trace.stable(1)
+    if state == "Empty":
+        trace.gen("Empty", 2, "")
+    trace.emit("broker-2", GrpGen(OFFSETS, GROUP, "Dead", 2, 1, reason=reason))
+    trace.gen("PreparingRebalance", 0, epoch=1, broker=2)
+    assert trace.result("O5").violated == wrong
