@@ -91,7 +91,7 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         "R12",
         "A leader that deletes expired copies does not take the store's answers.",
         nemesis="tiers",
-        settings=("config.rlmm.config.remote.log.metadata.consume.wait.ms=1000",),
+        settings=("config.rlmm.config.remote.log.metadata.consume.wait.ms=1000", "config.log.retention.bytes=6000"),
     ),
     Defect(
         "local-retention-uncopied",
