@@ -15,6 +15,8 @@ from orchestrator.invariants.folds.fold import Profile
 
 SLACK_US = 2_000_000
 """The addition to every sum of timers: for processing, messages under way, and catching up."""
+NEVER_US = 1 << 62
+"""A time that does not come."""
 
 
 Who = Literal["server", "producer", "consumer", "client"]

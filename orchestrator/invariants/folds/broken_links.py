@@ -7,10 +7,9 @@ import msgspec
 from actors.trace.events import CtlFault
 from chaos.faults.kinds import kinds_of
 from chaos.faults.network import NetworkPartition
+from orchestrator.invariants.folds.bounds import NEVER_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
-
-NEVER_US = 1 << 62
 
 PARTITIONS = kinds_of(NetworkPartition)
 """Faults by which nothing arrives as long as they are in force."""

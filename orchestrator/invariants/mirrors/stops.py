@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from actors.trace.events import CtlFault, Stamped
+from orchestrator.invariants.folds.bounds import NEVER_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
-
-NEVER_US = 1 << 62
 
 
 class Stops(msgspec.Struct):

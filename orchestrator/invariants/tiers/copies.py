@@ -30,7 +30,7 @@ from actors.trace.events import (
 from actors.trace.tier_events import DELETED, FINISHED
 from chaos.faults.kinds import kinds_of
 from chaos.faults.store import StaleListing
-from orchestrator.invariants.folds.bounds import longest_ms
+from orchestrator.invariants.folds.bounds import NEVER_US, longest_ms
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     Emissions,
@@ -52,7 +52,7 @@ from orchestrator.invariants.tiers.known_copies import (
     may_lose_metadata,
     of_process,
 )
-from orchestrator.invariants.tiers.reach import NEVER_US, Reach
+from orchestrator.invariants.tiers.reach import Reach
 
 NEEDED = frozenset({LOG, OFFSET, TIMESTAMP, PRODUCER_SNAPSHOT, LEADER_EPOCH})
 """Objects without which a copy is of no use."""

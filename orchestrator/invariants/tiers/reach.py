@@ -8,10 +8,10 @@ from actors.node.spec import REMOTE_STORE
 from actors.trace.events import CtlFault
 from chaos.faults.kinds import kinds_of
 from chaos.faults.store import SlowStore, StoreFault, UnavailableStore
+from orchestrator.invariants.folds.bounds import NEVER_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.leftovers import Leftovers, pairs_of
 
-NEVER_US = 1 << 62
 RULES = kinds_of(StoreFault)
 """Faults with which the store answers, or closes the connection: no answer of it is lost."""
 HINDERING = kinds_of(SlowStore, UnavailableStore)

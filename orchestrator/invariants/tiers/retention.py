@@ -21,13 +21,13 @@ from actors.trace.events import (
     TierSegment,
 )
 from actors.trace.tier_events import DELETED, DELETION_STARTED, FINISHED, STARTED
+from orchestrator.invariants.folds.bounds import NEVER_US
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.windows import Obligation, beta
 from orchestrator.invariants.mirrors.known_limits import Limits, known_limits
 from orchestrator.invariants.mirrors.own_segments import UNKNOWN_BYTES, OwnLog
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 from orchestrator.invariants.mirrors.retained_logs import AGE, BYTES, RETENTION, RetainedLogs, RetentionInvariant
-from orchestrator.invariants.mirrors.stops import NEVER_US
 from orchestrator.invariants.tiers.known_copies import (
     KEPT,
     Copy,

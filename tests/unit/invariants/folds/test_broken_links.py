@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from actors.trace.events import CtlFault
-from orchestrator.invariants.folds.broken_links import NEVER_US, BrokenLinks, Cuts
+from orchestrator.invariants.folds.bounds import NEVER_US
+from orchestrator.invariants.folds.broken_links import BrokenLinks, Cuts
 
 ONE, TWO, THREE = "broker-1", "broker-2", "broker-3"
 
