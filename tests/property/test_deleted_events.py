@@ -31,6 +31,7 @@ DISKS = "parity/scenarios/disk-faults"
 TRANSACTIONS = "scenario/defects/late-batch"
 TIERS = "scenario/tiers/store-and-leader"
 DELETIONS = "parity/scenarios/delete-records"
+FETCHES = "scenario/defects/remote-fetches"
 
 
 def types_of_folds() -> dict[str, set[str]]:
@@ -142,15 +143,15 @@ def test_without_run_meta_nothing_is_held() -> None:
 
 
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
-    """Shows that the runs above, and three with transactions, with a remote store and with deletions, record events of
+    """Shows that the runs above, and four with transactions, with a remote store and with deletions, record events of
     every type, but one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs,
-    of topics that are deleted and of decisions that are taken back."""
-    names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, DELETIONS)
+    of topics that are deleted, of decisions that are taken back and of Fetches that are refused as a whole."""
+    names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, FETCHES, DELETIONS)
     seen = {event.type for name in names for event in recorded(name)}
     groups = {
         each
         for each in EVENT_TYPES
         if each.startswith(("grp.", "cons.own", "cons.stall", "cons.close", "commit.", "committed.", "offsets."))
     }
-    elsewhere = {"run.repeat", "node.stall", "meta.wait", "meta.mint", "part.remove", "txn.taken-back"}
+    elsewhere = {"run.repeat", "node.stall", "meta.wait", "meta.mint", "part.remove", "txn.taken-back", "fetch.refused"}
     assert set(EVENT_TYPES) - seen == {*elsewhere, *groups}

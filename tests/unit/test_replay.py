@@ -75,7 +75,7 @@ def test_the_first_difference_is_named() -> None:
     assert str(report.difference) == (
         "broker-1/0 step 20 at 200 ms (Received), effect 0: the journal has {'type': 'Reply', 'connection': 'c', "
         "'response': 'ApiVersionsResponse(error_code=5)'}, replay gives {'type': 'Record', 'event': "
-        "{'type': 'meta.image', 'offset': 20, 'digest': 0}}"
+        "{'type': 'meta.image', 'offset': 20, 'digest': 0, 'state': None}}"
     )
 
 

@@ -18,7 +18,7 @@ from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, PUSHED
 from chaos.nemesis.situations.tiers import TIERS
-from chaos.nemesis.situations.transactions import OF_PROCESSORS, TRANSACTIONS
+from chaos.nemesis.situations.transactions import OF_LASTING_EPOCHS, OF_PROCESSORS, TRANSACTIONS
 from chaos.scenario.durations import parse_duration_us
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.nemesis_text import SMALL
@@ -195,12 +195,13 @@ def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
 def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
     members = "processors" if pattern in OF_PROCESSORS else "members"
+    features = "features: {transaction.version: {1: 1}}\n" if pattern in OF_LASTING_EPOCHS else ""
     store = ", remote-store: {yes: 1}" if pattern in TIERS else ""
     nemesis = sources.from_text(
         f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}{store}}}\n"
         f"workload: {{{members}: {{2: 1}}, external: {{yes: 1}}, transactional: {{yes: 1}}}}\n"
         "config: {metadata.propagation: {push: 1}}\n"
-        f"chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
+        f"{features}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
     )
     for seed in range(1, 21):
