@@ -32,8 +32,7 @@ VARIANTS = [
 ]
 MET = [
     ("everything", 1000591, "finding-elr-cleared"),
-    ("everything", 9618, "finding-spinning-consumer"),
-    ("metadata", 200158, "finding-former-epoch"),
+    ("everything", 1000048, "finding-spinning-consumer"),
     ("metadata", 200175, "finding-former-epoch"),
     ("everything", 13835, "finding-endless-aborts"),
 ]

@@ -55,11 +55,13 @@ HOLLOWS_REMEMBERED = 256
 class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
     last of where an epoch ends. unnamed: leader epoch and the epoch asked for -> the last such answer, where the trace
-    does not tell who asked. committed: consumer -> what it was told last that its group has committed. hollow: ends
-    that leaders have told of leader epochs, with these, though their logs have no record of them: they begin there."""
+    does not tell who asked. moved: consumer -> its incarnation, and the number of its last event that changed its
+    position. committed: consumer -> what it was told last that its group has committed. hollow: ends that leaders have
+    told of leader epochs, with these, though their logs have no record of them: they begin there."""
 
     hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
+    moved: dict[str, tuple[int, int]] = {}
     committed: dict[str, Entry] = {}
     told: dict[str, Told] = {}
     unnamed: dict[tuple[int, int], Told] = {}
@@ -179,6 +181,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if body.outcome != "ok" or not body.records:
             return NOTHING
         told = state.told.pop(event.node, None)
+        state.moved[event.node] = (event.incarnation, event.seq)
         before, last = state.places.get(event.node), body.records[-1]
         state.places[event.node] = Place(
             last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event), body.isolation
@@ -199,6 +202,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def _moved(self, state: Places, event: Stamped, body: ConsPos) -> Emissions:
         """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
         told = state.told.pop(event.node, None)
+        state.moved[event.node] = (event.incarnation, event.seq)
         before = state.places.pop(event.node, None)
         isolation = READ_UNCOMMITTED if before is None else before.isolation
         offset, epoch, _ = state.committed.pop(event.node, NO_ENTRY)
@@ -229,7 +233,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
 
     def _asks(self, state: Places, event: Stamped, body: EpochTold, mirror: LogMirror) -> Emissions:
         """A consumer that asks takes nothing until it is answered; what it did since then is after the cause. Where it
-        has read on since, it had given up the request, and the answer does not reach it."""
+        has read on since, or has another position, it had given up the request, and takes no answer to it."""
         if body.replica_id != CLIENT:
             return NOTHING
         if _is_hollow(body, mirror) and (body.end, body.epoch) not in state.hollow:
@@ -243,7 +247,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return NOTHING
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
-        if place is not None and (place.by.incarnation, place.by.seq) > (int(incarnation), int(seq)):
+        if state.moved.get(consumer, (0, -1)) > (int(incarnation), int(seq)):
             return NOTHING
         state.told[consumer] = answer
         if place is None:

@@ -247,6 +247,24 @@ def test_an_answer_to_a_request_that_was_given_up_does_not_count() -> None:
     assert trace.result("M10").status == "held"
 
 
+def test_an_answer_about_a_position_that_has_changed_does_not_count() -> None:
+    """Shows that a reader which seeks while it asks need not obey the answer, be it told before the seek or after;
+    and that one which seeks first, and asks then, must."""
+    for told, violated in (("before", 0), ("after", 0), ("asked-later", 1)):
+        trace = elected("x", "y", "z")
+        sent = next(event.id for event in reversed(trace.events) if event.node == READER)
+        if told == "before":
+            asks(trace, 0, (0, 1))
+        found = trace.emit(READER, ConsPos(TP, 3, 2, -1, "seek"))
+        if told != "before":
+            trace.cause = sent if told == "after" else found
+            trace.req = f"{READER}>broker-2:metadata:0.0#5"
+            trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 1))
+            trace.cause = trace.req = ""
+        reads_on(trace, (2, "y"))
+        assert trace.result("M10").violated == violated, told
+
+
 @pytest.mark.parametrize(
     ("start", "asked", "named", "excused"),
     [(3, True, True, True), (3, True, False, True), (2, True, True, False), (3, False, True, False)],
