@@ -138,7 +138,7 @@ class ClusterView(msgspec.Struct):
 
     def _on_change(self, body: PartChange) -> None:
         found = self._partition(body.tp)
-        if found is None and body.cause == "create":
+        if found is None and body.cause == "create" and not self.elections.is_lost(body):
             # A partition that the scenario does not have, or that came after another one of its name.
             found = self.partitions[partition_name(body.tp)] = PartitionView(list(body.replicas), key=body.tp)
         if found is not None and found.changes.add(body, self.elections):

@@ -56,18 +56,23 @@ def test_a_fenced_broker_unsettles_it() -> None:
 
 
 def test_a_topic_that_was_lost_with_its_controller_keeps_nobody_waiting() -> None:
-    """Shows that a topic which was made anew counts, and no longer when the next leader of the quorum lacks it."""
-    view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [TopicSpec("orders", "of-the-first", [[1, 2, 3]])]))
-    trace = TraceBuilder()
-    trace.role("controller-1", 1, "leader", 101)
-    trace.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
-    since = len(trace.events)
-    trace.change(1, 0, cause="create", offset=40)
-    made_anew(trace, since)
-    for event in trace.events:
-        view.fold(event)
-    assert [found.key for found in view.living.values()] == [ANEW]
-    trace.role("controller-2", 2, "leader", 102, log_end=40)
-    view.fold(trace.events[-1])
-    assert not view.living
-    assert view.partitions[TP].steady()
+    """Shows that a topic which was made anew counts, and not where the next leader of the quorum lacks it, be that
+    known after the topic or before it."""
+    for elected_before in (False, True):
+        view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [TopicSpec("orders", "of-the-first", [[1, 2, 3]])]))
+        trace = TraceBuilder()
+        trace.role("controller-1", 1, "leader", 101)
+        trace.emit("controller-1", PartRemove(TP, 30, 1, "of-the-first"))
+        if elected_before:
+            trace.role("controller-2", 2, "leader", 102, log_end=40)
+        since = len(trace.events)
+        trace.change(1, 0, cause="create", offset=40, quorum_epoch=1)
+        made_anew(trace, since)
+        for event in trace.events:
+            view.fold(event)
+        assert [found.key for found in view.living.values()] == ([] if elected_before else [ANEW])
+        if not elected_before:
+            trace.role("controller-2", 2, "leader", 102, log_end=40)
+            view.fold(trace.events[-1])
+        assert not view.living
+        assert view.partitions[TP].steady()
