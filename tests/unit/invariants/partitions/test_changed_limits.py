@@ -33,6 +33,14 @@ class Changes:
             self.trace.emit(node, body)
         self.trace.req = ""
 
+    def applies_around(self, body: AnyTraceEvent, when: str) -> None:
+        """Broker-1 does something "before" it applies all records, in that "step", or "after" it."""
+        if when == "before":
+            self.trace.emit("broker-1", body)
+        self.applies(*([body] if when == "step" else []))
+        if when == "after":
+            self.trace.emit("broker-1", body)
+
 
 # ---- P29 -------------------------------------------------------------------------------------------------------
 
@@ -168,14 +176,7 @@ def test_a_limit_that_is_raised(tiered: bool, within: str, violated: int) -> Non
     deletion = trace.events.pop().body
     if tiered:
         deletion = LogLocalStart(TP, 1, "retention-ms", 0)
-    if within == "before":
-        trace.emit("broker-1", deletion)
-        changes.applies()
-    elif within == "step":
-        changes.applies(deletion)
-    else:
-        changes.applies()
-        trace.emit("broker-1", deletion)
+    changes.applies_around(deletion, within)
     assert trace.result("L17").violated == violated
 
 

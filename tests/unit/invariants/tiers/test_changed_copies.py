@@ -64,15 +64,7 @@ def test_a_limit_that_is_raised(limit: Any, within: str, violated: int) -> None:
     trace = Copies(retention_ms=1)
     changes = Changes(trace)
     changes.sets("retention.ms", limit)
-    move = LogStart(TP, 2, "retention-ms", 0)
-    if within == "before":
-        trace.emit("broker-1", move)
-        changes.applies()
-    elif within == "step":
-        changes.applies(move)
-    else:
-        changes.applies()
-        trace.emit("broker-1", move)
+    changes.applies_around(LogStart(TP, 2, "retention-ms", 0), within)
     assert trace.result("R13").violated == violated
 
 
