@@ -55,7 +55,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests of ``make test-all`` alone are run only if their marker is asked for (``-m long``, ``-m browser``, ...)."""
-    unasked = [marker for marker in ("real_kafka", "long", "browser") if marker not in config.option.markexpr]
+    unasked = [
+        marker for marker in ("real_kafka", "long", "further", "browser") if marker not in config.option.markexpr
+    ]
     left_out = [item for item in items if any(item.get_closest_marker(marker) is not None for marker in unasked)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -7,7 +7,7 @@ not expect is a failure; what could not be decided is an error; what nothing tes
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -66,21 +66,25 @@ def suite_of_run(run: Judged) -> TestSuite:
         facts["defects"] = ", ".join(verdict.defects)
     for name, value in facts.items():
         suite.add_property(name, printable(value))
-    suite.add_testcase(_run_case(verdict))
+    suite.add_testcases(list(_cases(verdict)))  # together: each call counts all cases of the suite again
+    return suite
+
+
+def _cases(verdict: Verdict) -> Iterator[TestCase]:
+    """The cases of a run, in their order."""
+    yield _run_case(verdict)
     for name, seen in verdict.must_happen.items():
         case = _case(verdict, f"must happen: {name}")
         if not seen:
             case.result = Error(f"{NEVER_SEEN}{name}")
-        suite.add_testcase(case)
+        yield case
     for name, answered in verdict.asked.items():
         case = _case(verdict, f"expected answer: {name}")
         if not answered:
             case.result = Failure(f"no operator was answered so: {name}", "unexpected")
-        suite.add_testcase(case)
+        yield case
     for each in verdict.invariants:
-        suite.add_testcase(_invariant_case(verdict, each))
-    suite.update_statistics()  # type: ignore[no-untyped-call]
-    return suite
+        yield _invariant_case(verdict, each)
 
 
 def _run_case(verdict: Verdict) -> TestCase:

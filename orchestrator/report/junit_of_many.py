@@ -133,9 +133,7 @@ def _suite(name: str, cases: Sequence[TestCase], facts: dict[str, str] | None = 
     suite = TestSuite(printable(name))
     for key, value in (facts or {}).items():
         suite.add_property(key, printable(value))
-    for case in cases:
-        suite.add_testcase(case)
-    suite.update_statistics()  # type: ignore[no-untyped-call]
+    suite.add_testcases(list(cases))
     return suite
 
 

@@ -25,7 +25,7 @@ ENOUGH = pytest.mark.timeout(60 + 10 * len(SEEDS))
 ONE_PROCESS = pytest.mark.xdist_group("hashes")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def left(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """What every seed leaves behind, and what nemeses draw, in two processes with different hashes of strings."""
     directories = []

@@ -34,7 +34,7 @@ MET = [
     ("everything", 1000591, "finding-elr-cleared"),
     ("everything", 1000048, "finding-spinning-consumer"),
     ("metadata", 200175, "finding-former-epoch"),
-    ("everything", 13835, "finding-endless-aborts"),
+    pytest.param("everything", 13835, "finding-endless-aborts", marks=pytest.mark.further),  # a large run
 ]
 """Nemesis and seed of drawn runs that met one."""
 

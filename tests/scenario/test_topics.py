@@ -16,7 +16,10 @@ from tests.scenario.test_library_in_sim import play
 SCENARIOS = Path(__file__).parent / "topics"
 
 
-@pytest.mark.parametrize(("name", "seed"), [("made-anew-under-load", 1), ("come-and-go", 1), ("come-and-go", 3)])
+AGAIN = pytest.param("come-and-go", 3, marks=pytest.mark.further)
+
+
+@pytest.mark.parametrize(("name", "seed"), [("made-anew-under-load", 1), ("come-and-go", 1), AGAIN])
 @pytest.mark.parametrize("propagation", ["log", "push"])
 def test_every_check_holds(name: str, seed: int, propagation: str) -> None:
     """Shows that no check objects to topics that come and go, whoever crashes meanwhile."""

@@ -204,7 +204,7 @@ def test_a_pattern_fits_every_cluster(pattern: str) -> None:
         f"{features}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
     )
-    for seed in range(1, 21):
+    for seed in range(1, 9):
         plan = resolve(nemesis.loaded(seed), "", seed)
         assert plan.schedule
         assert all(scheduled.optional for scheduled in plan.schedule)
