@@ -17,6 +17,8 @@ from orchestrator.repeats import repeat
 from orchestrator.sim_run import run_in_sim
 from tests.harness.fingerprints import DRAWN, Fingerprint
 
+pytestmark = pytest.mark.unhurried
+
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "2")))
 ROOT = Path(__file__).parents[2]
 

@@ -29,6 +29,8 @@ from orchestrator.campaigns.order import SimOrder
 from orchestrator.sim_run import SimRun, run_in_sim
 from tests.harness.nemeses import drawing
 
+pytestmark = pytest.mark.unhurried
+
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SMOKE", "1")))
 MORE = {"everything": (2, 3, 4, 5), "unclean": (2, 3)}
 """Nemesis -> further seeds."""

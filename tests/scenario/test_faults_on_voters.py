@@ -20,6 +20,8 @@ from chaos.scenario.resolve import resolve
 from chaos.scenario.yaml_text import to_yaml
 from orchestrator.sim_run import SimRun, run_in_sim
 
+pytestmark = pytest.mark.unhurried
+
 ROLES = (*get_args(RoleName), "observer")
 
 FAULTS: dict[str, dict[str, Any]] = {

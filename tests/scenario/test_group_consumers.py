@@ -37,7 +37,14 @@ def of(kind: type[Body], bodies: Iterable[TraceEvent]) -> list[Body]:
     return [body for body in bodies if isinstance(body, kind)]
 
 
-@pytest.mark.parametrize(("seed", "strategy"), [(1, "range"), (2, "roundrobin"), (3, "cooperative-sticky")])
+@pytest.mark.parametrize(
+    ("seed", "strategy"),
+    [
+        pytest.param(1, "range", marks=pytest.mark.further),
+        pytest.param(2, "roundrobin", marks=pytest.mark.further),
+        (3, "cooperative-sticky"),
+    ],
+)
 def test_a_group_delivers_everything_whoever_dies_or_leaves(seed: int, strategy: str) -> None:
     """Shows that members that die, pause, leave, come back or do not poll, and a coordinator that crashes, cost a group
     no record, that commits go on afterwards, and that members begin where the group was."""

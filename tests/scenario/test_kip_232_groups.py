@@ -15,6 +15,8 @@ from chaos.scenario.resolve import resolve
 from orchestrator.metrics import Metrics, RunMetrics
 from tests.scenario.test_library_in_sim import Played, assert_expected, play
 
+pytestmark = pytest.mark.unhurried
+
 
 def measured(incident: str, variant: str) -> tuple[Played, Metrics]:
     """A run as the incident expects it, and its measures."""

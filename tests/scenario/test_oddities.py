@@ -9,6 +9,8 @@ from chaos.oddities.evidence import EVIDENCE
 from orchestrator.exam.examination import OddityExam
 from tests.unit.exam.attempts import here
 
+pytestmark = pytest.mark.unhurried
+
 
 @pytest.mark.parametrize("name", library.names())
 def test_a_legal_oddity_raises_nothing(name: str) -> None:

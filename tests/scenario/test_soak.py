@@ -24,6 +24,8 @@ from orchestrator.soak.soaking import begin, new_standing
 from orchestrator.trace.read import trace_of
 from orchestrator.version import __version__
 
+pytestmark = pytest.mark.unhurried
+
 DEFECT = "list-behind"
 """Breaks H2, sooner or later, under leaders that die."""
 
