@@ -8,7 +8,6 @@ from actors.node.errors import KafkaError, error_name
 from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED
 from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
-    ConfigChange,
     ListInvoke,
     ListReturn,
     LogLocalStart,
@@ -21,7 +20,6 @@ from actors.trace.events import (
     RpcReply,
     Stamped,
     TierSegment,
-    TraceEvent,
 )
 from actors.trace.metadata_history import NewestController
 from orchestrator.invariants.folds.fold import (
@@ -41,7 +39,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror, Served
 from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.loss_budget import LossBudget, loss_budget
-from orchestrator.invariants.tiers.led_copies import NO_COPY, LedCopies
+from orchestrator.invariants.tiers.led_copies import NO_COPY, ByCopies, CopiesInvariant
 
 FEATURE = "kip-207"
 FROM_THE_START = (EARLIEST, EARLIEST_LOCAL)
@@ -307,13 +305,10 @@ class Waited(msgspec.Struct, frozen=True, gc=False):
     copied: tuple[int, ...] = ()
 
 
-class Refusals(State):
-    """``profile``: of the run. waiting: connection -> the last request on it that waits. ``copies``: how far leaders go
-    by copies."""
+class Refusals(ByCopies):
+    """waiting: connection -> the last request on it that waits."""
 
-    profile: Profile = Profile()
     waiting: dict[str, Waited] = {}
-    copies: LedCopies = msgspec.field(default_factory=LedCopies)
 
 
 def _refused(error: int) -> bool:
@@ -330,7 +325,7 @@ def _knows_no_copy(told: ReplyPartition, copied: tuple[int, ...]) -> bool:
     return told.timestamp in OF_COPIES and told.offset < 0 and (not copied or NO_COPY in copied)
 
 
-class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
+class NewLeaderRefusesUntilCaughtUp(CopiesInvariant[Refusals]):
     """H2 is the guard of H1. While a leader's high watermark is below the log end at which its leader epoch began, it
     does not know its predecessor's high watermark, and must not answer.
 
@@ -361,25 +356,14 @@ class NewLeaderRefusesUntilCaughtUp(LogInvariant[Refusals]):
     def initial(self, key: str, profile: Profile) -> Refusals:
         return Refusals(key, profile=profile)
 
-    @property
-    def news(self) -> tuple[type[TraceEvent], ...]:
-        return (ConfigChange,)
-
-    def hear(self, state: Refusals, event: Stamped) -> Emissions:
-        assert isinstance(event.body, ConfigChange)
-        state.copies.hear(state.profile, state.key, event.body)
-        return NOTHING
-
     def step(self, state: Refusals, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is RpcReply:
             return self._replied(state, event, body, mirror)
         if type(body) is RpcPark:
             self._wait(state, event, body, mirror)
-        elif type(body) is TierSegment:
-            state.copies.take(event, body)
-        elif type(body) is LogStart and body.reason == "remote":
-            state.copies.look(event, mirror)
+        else:
+            self.follow(state, event, mirror)
         return NOTHING
 
     def _replied(self, state: Refusals, event: Stamped, body: RpcReply, mirror: LogMirror) -> Emissions:

@@ -10,7 +10,6 @@ import msgspec
 from actors.node.isolation import READ_COMMITTED
 from actors.node.list_timestamps import EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST, LATEST_TIERED, MAX_TIMESTAMP
 from actors.trace.events import (
-    ConfigChange,
     LogAppend,
     LogHw,
     LogStart,
@@ -19,18 +18,16 @@ from actors.trace.events import (
     RpcReply,
     Stamped,
     TierSegment,
-    TraceEvent,
 )
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile
 from orchestrator.invariants.folds.memory import DELETED_UNSEEN
 from orchestrator.invariants.folds.rows import Rows
-from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts, Prefix
 from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.offsets.list_offsets import FROM_THE_START
 from orchestrator.invariants.tiers.known_copies import WENT_BACK, OwnStarts
-from orchestrator.invariants.tiers.led_copies import NO_COPY, LedCopies
+from orchestrator.invariants.tiers.led_copies import NO_COPY, ByCopies, CopiesInvariant
 
 BATCHES_REMEMBERED = 4096
 """Batches of which the timestamps are kept before those are forgotten that all replicas have."""
@@ -76,15 +73,14 @@ REQUESTS_REMEMBERED = 4096
 """Requests that wait for remote storage."""
 
 
-class Stamps(State):
+class Stamps(ByCopies):
     """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
     one of them. copied: the last offset of all segments of which a copy was begun, -1 none. deleted: the highest log
     start of a leader that deleted copies: another one may find no more than it left. waiting: connection -> the request
     on it that waits for remote storage, and what could be seen when it began to: its answer is about that, in all
-    partitions. ``copies``: how far leaders go by copies."""
+    partitions."""
 
-    profile: Profile = Profile()
     batches: dict[tuple[int, int], list[int]] = {}
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
@@ -92,7 +88,6 @@ class Stamps(State):
     deleted: int = 0
     waiting: dict[str, tuple[int, Limits]] = {}
     starts: OwnStarts = msgspec.field(default_factory=OwnStarts)
-    copies: LedCopies = msgspec.field(default_factory=LedCopies)
 
     @property
     def numbers(self) -> range:
@@ -113,7 +108,7 @@ class Stamps(State):
         return self.stamp(number).timestamp
 
 
-class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
+class LookupsMeanWhatTheySay(CopiesInvariant[Stamps]):
     """An application that begins to read at a point in time assumes that no later record lies before the reported
     offset, and that the record at that offset is committed.
 
@@ -162,15 +157,6 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
     def initial(self, key: str, profile: Profile) -> Stamps:
         return Stamps(key, profile=profile)
 
-    @property
-    def news(self) -> tuple[type[TraceEvent], ...]:
-        return (ConfigChange,)
-
-    def hear(self, state: Stamps, event: Stamped) -> Emissions:
-        assert isinstance(event.body, ConfigChange)
-        state.copies.hear(state.profile, state.key, event.body)
-        return NOTHING
-
     def forget(self, state: Stamps, offset: int) -> None:
         numbers = state.numbers
         if numbers:  # the newest one says what the next ones are later than
@@ -179,6 +165,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
 
     def step(self, state: Stamps, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        self.follow(state, event, mirror)
         if type(body) is LogAppend:
             if body.role == "leader":
                 state.batches[body.base, body.batch_epoch] = body.timestamps
@@ -187,10 +174,7 @@ class LookupsMeanWhatTheySay(LogInvariant[Stamps]):
                 self._commit(state, mirror)
         elif type(body) is LogStart:
             state.starts.take(event, body)
-            if body.reason == "remote":
-                state.copies.look(event, mirror)
         elif type(body) is TierSegment:
-            state.copies.take(event, body)
             state.copied = max(state.copied, body.end)
             if body.phase == "deleting":
                 state.deleted = max(state.deleted, body.log_start)

@@ -3,12 +3,15 @@ EARLIEST_PENDING_UPLOAD."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
-from actors.trace.events import ConfigChange, Stamped, TierSegment
+from actors.trace.events import ConfigChange, LogStart, Stamped, TierSegment, TraceEvent
 from actors.trace.tier_events import FINISHED
-from orchestrator.invariants.folds.fold import Profile
+from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State
 from orchestrator.invariants.mirrors.known_limits import switches
+from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
 NO_COPY = -1
@@ -70,3 +73,34 @@ class LedCopies(msgspec.Struct):
     def _last(self, event: Stamped) -> int:
         incarnation, last = self.finished.get(event.node, (event.incarnation, NO_COPY))
         return last if incarnation == event.incarnation else NO_COPY
+
+
+class ByCopies(State):
+    """``profile``: of the run. ``copies``: how far leaders go by copies."""
+
+    profile: Profile = Profile()
+    copies: LedCopies = msgspec.field(default_factory=LedCopies)
+
+
+St = TypeVar("St", bound=ByCopies)
+
+
+class CopiesInvariant(LogInvariant[St]):
+    """An invariant that has to know how far the leaders of a partition go by copies."""
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (ConfigChange,)
+
+    def hear(self, state: St, event: Stamped) -> Emissions:
+        assert isinstance(event.body, ConfigChange)
+        state.copies.hear(state.profile, state.key, event.body)
+        return NOTHING
+
+    def follow(self, state: St, event: Stamped, mirror: LogMirror) -> None:
+        """A copy goes on, or a leader has looked for copies."""
+        body = event.body
+        if type(body) is TierSegment:
+            state.copies.take(event, body)
+        elif type(body) is LogStart and body.reason == "remote":
+            state.copies.look(event, mirror)
