@@ -68,7 +68,8 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
             for batch in mirror.newly_committed:
                 for uid in batch.uids:
                     if uid in failed:
-                        return self._seen(state, uid, _committed(state, event.node, uid, batch), event)
+                        offset = batch.base + batch.uids.index(uid)
+                        return self._seen(state, uid, _committed(state, event.node, offset), event)
         return NOTHING
 
     def _fails(self, state: Failures, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
@@ -76,18 +77,18 @@ class DefiniteFailureStaysFailed(LogInvariant[Failures]):
         state.failed[body.uid] = witness(event)
         if len(state.failed) > REMEMBERED:
             del state.failed[next(iter(state.failed))]
-        for batch in reversed(mirror.committed.batches):
-            if body.uid in batch.uids:
-                return self._seen(state, body.uid, _committed(state, "a leader", body.uid, batch), None)
-        return NOTHING
+        copy = mirror.records.copy_of(body.uid)
+        if copy is None or copy.offset >= mirror.committed.end:
+            return NOTHING  # or it is committed no longer
+        return self._seen(state, body.uid, _committed(state, copy.by.node, copy.offset), copy.by)
 
-    def _seen(self, state: Failures, uid: str, how: str, event: Stamped | None) -> Emissions:
+    def _seen(self, state: Failures, uid: str, how: str, event: Stamped | Witness) -> Emissions:
         by = state.failed[uid]
         return self.violated(state.key, f"the send of {uid} failed for good at {by.node}; {how}", by, event)
 
 
-def _committed(state: Failures, node: str, uid: str, batch: BatchFacts) -> str:
-    return f"{node} committed it at offset {batch.base + batch.uids.index(uid):,} of {state.key}"
+def _committed(state: Failures, node: str, offset: int) -> str:
+    return f"{node} committed it at offset {offset:,} of {state.key}"
 
 
 SEEN_AT_A_TIME = 1024

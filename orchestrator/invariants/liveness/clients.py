@@ -38,7 +38,7 @@ from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, committed_alone, witness
 from orchestrator.invariants.folds.known_findings import former_epoch, known_as
-from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE, PARTITION
 from orchestrator.invariants.folds.uids import place_of
 from orchestrator.invariants.folds.windows import (
@@ -59,6 +59,7 @@ from orchestrator.invariants.liveness.lost_decisions import (
 )
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 from orchestrator.invariants.mirrors.late_pushes import LATE_PUSH, LATE_PUSH_RULE, LatePushes
+from orchestrator.invariants.mirrors.loss import LOST
 from orchestrator.invariants.mirrors.producer_state import NO_PRODUCER_STATE
 from orchestrator.invariants.mirrors.transactions_of_log import TransactionsOfLog, transactional
 
@@ -226,9 +227,17 @@ class SendsReturn(PartitionInvariant[Sends]):
         return self.violated(state.key, sentence, obligation.by, newest, known=state.known if len(hung) > 1 else "")
 
 
+class DiskLoss(msgspec.Struct, frozen=True, gc=False):
+    """A disk lost what it had from ``first`` on, when ``epoch`` was the newest leader epoch."""
+
+    first: int
+    epoch: int
+
+
 class Reading(PartitionState):
     """members: consumers of groups. positions: consumer -> its position. high_watermark, told: of the leader of the
-    newest leader epoch. unclean: newest leader epoch of an unclean election, -1 none. pursued: consumer -> leader epoch
+    newest leader epoch. unclean: newest leader epoch of an unclean election, -1 none. losses: of disks; reduced: newest
+    leader epoch whose leader began without what they had lost, -1 none. pursued: consumer -> leader epoch
     of the high watermark that it is to reach. waits: consumer -> bounds that it has for that, or has had. hung: what is
     known of brokers that hang; known: the finding about them, if it is one here. pushes: of UpdateMetadata. taken_up:
     consumer -> leader epoch of the position that it took up and has not read on from; former: the finding about those
@@ -245,6 +254,8 @@ class Reading(PartitionState):
     epoch: int = -1
     told: Witness | None = None
     unclean: int = -1
+    losses: list[DiskLoss] = []
+    reduced: int = -1
     pursued: dict[str, int] = {}
     waits: dict[str, int] = {}
     hung: HungBrokers = msgspec.field(default_factory=HungBrokers)
@@ -266,6 +277,12 @@ class Reading(PartitionState):
         if body.transactional or body.control:
             self.transactions.append(body.base, body.last + 1, transactional(body), body.control)
             self.transactions.forget_ended(self.high_watermark)
+
+    def lose(self, first: int) -> None:
+        """A disk lost what it had of the partition from an offset on."""
+        newest = self.newest.change.leader_epoch if self.newest is not None else -1
+        self.losses = [*(each for each in self.losses if each.epoch >= self.epoch), DiskLoss(first, newest)]
+        del self.losses[:-CHANGES_REMEMBERED]
 
     def limit(self, consumer: str) -> int:
         """Up to where there is something to read for it, before it stops."""
@@ -297,7 +314,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     source = "KIP-74; Fetcher.java"
     tested_when = "a consumer reaches, in a window, the high watermark from the time when it was behind"
     route = PARTITION
-    types = (LogAppend, LogHw, PollReturn, ConsPos, ListReturn, PartChange)
+    types = (LogAppend, LogHw, PollReturn, ConsPos, ListReturn, PartChange, PartAssume)
     unseen = (
         "the time that a consumer waits for hung brokers, below the bound for each of them",
         "what others write at the end of the run after a consumer has looked up where it is to stop",
@@ -306,6 +323,7 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
     exemptions = {
         "isr-away": NO_MEMBER,
         "unclean-election": "An unclean election since then gave up the records that the consumer had to read.",
+        "loss-budget": LOST,
         LATE_PUSH_RULE: LATE_PUSH,
         LOST_DECISIONS: f"{LOST_DECISIONS_RULE} Its application waits for that, and polls no more.",
     }
@@ -331,6 +349,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
             if kind is PartChange:
                 return NOTHING
         if kind is NodeDown or kind is ConsOwn:
+            if kind is NodeDown and state.key in body.lost:
+                state.lose(body.lost[state.key])
             # A member is to read what it is assigned, if it is assigned anything when it is back; by its name, whatever
             # topic of that name there is.
             if event.node in state.members and (kind is NodeDown or partition_name(state.key) not in body.owned):
@@ -363,6 +383,10 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                     self._pursue(state, consumer, event)
                 return NOTHING if state.armed_us >= 0 else self.arm(state)
             return NOTHING
+        if kind is PartAssume:
+            if body.role == "leader" and body.leader_epoch > state.epoch:
+                self._led_anew(state, body)
+            return NOTHING
         if kind is PollReturn:
             if body.outcome != "ok":
                 # auto.offset.reset=none: the application was informed that there is no position.
@@ -388,6 +412,12 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
                 if body.leader_epoch > state.epoch:
                     state.high_watermark = 0  # until the new leader has told how much of it is left
         return self.arm(state)
+
+    def _led_anew(self, state: Reading, body: PartAssume) -> None:
+        """Without what disks have lost since the high watermark was told, there may be less to read."""
+        first = min((each.first for each in state.losses if each.epoch >= state.epoch), default=state.high_watermark)
+        if first < state.high_watermark and body.log_end < state.high_watermark:
+            state.high_watermark, state.reduced = body.log_end, body.leader_epoch
 
     def look(self, state: Reading, event: Stamped) -> None:
         for consumer in state.positions:
@@ -433,6 +463,8 @@ class ConsumersCatchUp(PartitionInvariant[Reading]):
         newest = state.newest.by if state.newest is not None else None
         if state.unclean > state.pursued[name] and state.high_watermark < obligation.target:
             return self.excused("unclean-election", state.key, sentence, obligation.by, newest)
+        if state.reduced > state.pursued[name] and state.high_watermark < obligation.target:
+            return self.excused("loss-budget", state.key, sentence, obligation.by, newest)
         if not any(node_name(member) in state.core for member in state.isr):
             return self.excused("isr-away", state.key, sentence, obligation.by, newest)
         hung = state.hung.of(name, state.core)

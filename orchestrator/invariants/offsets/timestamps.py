@@ -74,7 +74,8 @@ REQUESTS_REMEMBERED = 4096
 
 
 class Stamps(ByCopies):
-    """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them. rising: of the
+    """batches: (base offset, leader epoch) -> timestamps of the records, as their leader appended them; kept: how many
+    were left when some were forgotten last. rising: of the
     committed records below ``upto`` those that are later than all before them, in order: the answer to any timestamp is
     one of them. copied: the last offset of all segments of which a copy was begun, -1 none. deleted: the highest log
     start of a leader that deleted copies: another one may find no more than it left. waiting: connection -> the request
@@ -82,6 +83,7 @@ class Stamps(ByCopies):
     partitions."""
 
     batches: dict[tuple[int, int], list[int]] = {}
+    kept: int = 0
     rising: Rows = msgspec.field(default_factory=lambda: Rows(_STAMP.size))
     upto: int = 0
     copied: int = -1
@@ -232,8 +234,9 @@ class LookupsMeanWhatTheySay(CopiesInvariant[Stamps]):
             numbers = state.numbers
             for stamp in self._later(state, batch, state.timestamp_of(numbers[-1]) if numbers else -1):
                 state.rising.put(state.rising.end, _STAMP.pack(True, stamp.offset, stamp.timestamp, stamp.epoch))
-        if len(state.batches) > BATCHES_REMEMBERED:
+        if len(state.batches) > max(BATCHES_REMEMBERED, 2 * state.kept):
             state.batches = {place: each for place, each in state.batches.items() if place[0] >= mirror.floor}
+            state.kept = len(state.batches)
 
     def _later(self, state: Stamps, batch: BatchFacts, than: int) -> list[Stamp]:
         """The records of a batch that are later than ``than`` and all before them."""

@@ -33,13 +33,21 @@ def test_a_failed_record_that_is_committed() -> None:
     """Shows that it is enough to be committed, before the failure is told or after."""
     before = committed("a", "b")
     before.failed("producer-1", "b")
-    assert before.result("C2").violations[0].sentence.endswith("a leader committed it at offset 1 of orders-0")
+    assert before.result("C2").violations[0].sentence.endswith("broker-1 committed it at offset 1 of orders-0")
     after = TraceBuilder()
     after.lead(1, 0)
     fail = after.failed("producer-1", "b")
     after.append("broker-1", "a", "b")
     commit = after.high_watermark("broker-1", 2, counted=(1,))
     assert after.result("C2").violations[0].events == [fail, commit]
+
+
+def test_a_failed_record_that_an_unclean_election_gave_up() -> None:
+    """Shows that what is committed no longer when its send fails is not seen: nobody gets it."""
+    trace = committed("a", "b", followers=(3,))
+    trace.lead(2, 1, cause="unclean", isr=(2,))
+    trace.failed("producer-1", "b")
+    assert (trace.result("C2").status, trace.result("C2").tested) == ("held", 1)
 
 
 def test_a_record_that_is_sent_again_may_be_seen() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConsPos, CtlFault, CtlPhase, CtlWindow, ListReturn
+from actors.trace.events import ConsPos, CtlFault, CtlPhase, CtlWindow, ListReturn, NodeDown
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TP
@@ -59,6 +59,30 @@ def test_who_stops_at_the_end_of_the_run(phase: str, end: int | None, expected: 
     run.write("c")
     run.high_watermark("broker-1", 3)
     run.polled("consumer-1", (0, "a"), (1, "b"), broker=1, epoch=0)
+    run.wall += bound_us(Profile(), "L6")
+    run.emit("driver", CtlFault("f", "drop", "start", [], {}))
+    assert run.result("L6").status == expected
+
+
+@pytest.mark.parametrize(
+    ("lost", "told", "expected"),
+    [({TP: 0}, False, "excused"), ({TP: 1}, False, "violated"), ({TP: 0}, True, "violated")],
+)
+def test_who_is_to_read_what_disks_have_lost(lost: dict[str, int], told: bool, expected: str) -> None:
+    """Shows that a consumer need not read what its new leader does not have as disks have lost it; but it must where
+    they have lost something else, or a later leader has told how much there is."""
+    run = TransactionTrace(nodes={"consumer-1": {"config": {}}})
+    run.lead(1, 0)
+    run.emit("consumer-1", ConsPos(TP, -1, 0, -1, "assign"))
+    run.write("a")
+    if told:
+        run.emit("broker-1", NodeDown("lossy", lost=lost))
+        run.lead(3, 1)
+    run.emit("driver", CtlWindow("w", "open", ["broker-1", "broker-2", "consumer-1"]))
+    run.high_watermark("broker-1", 1, epoch=int(told))
+    if not told:
+        run.emit("broker-1", NodeDown("lossy", lost=lost))
+    run.lead(2, 2)
     run.wall += bound_us(Profile(), "L6")
     run.emit("driver", CtlFault("f", "drop", "start", [], {}))
     assert run.result("L6").status == expected
