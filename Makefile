@@ -64,7 +64,7 @@ FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRI
 LONGEST := 600
 
 test-all: test ## test, and what takes longer: a browser, the real Kafka beside Krift, and more seeds
-	@echo "further"; $(BIN)/pytest -n 2 --dist loadgroup -m further
+	@echo "further"; $(BIN)/pytest --timeout $(LONGEST) -n 2 --dist loadgroup -m further
 	@echo "long"; $(BIN)/pytest -n 2 --dist loadfile -m "long and not alone"; RAY_AUTH_MODE=token $(BIN)/pytest -n 0 -m "long and alone" tests/integration/test_outsiders.py
 	@echo "pages in a browser"; $(BIN)/python -m tests.browser.chromium; $(BIN)/pytest -n 0 -m browser tests/browser
 	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka

@@ -148,6 +148,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "rebalance-told-as-over",
+        _COORDINATOR,
+        "X1",
+        "A coordinator that prepares a rebalance answers heartbeats with ILLEGAL_GENERATION.",
+        nemesis="groups",
+    ),
+    Defect(
         "session-at-half",
         _COORDINATOR,
         "O10",

@@ -445,6 +445,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         settings=("features.transaction.version=2",),
     ),
     Defect(
+        "end-refused-as-unknown",
+        _COORDINATOR,
+        "X1",
+        "A broker that does not coordinate a transactional id answers its EndTxn with INVALID_PRODUCER_ID_MAPPING.",
+        nemesis="transactions",
+    ),
+    Defect(
         "timed-out-without-fence",
         _COORDINATOR,
         "T12",

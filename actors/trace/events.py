@@ -71,6 +71,7 @@ from actors.trace.controller_events import (
     PartChange as PartChange,
     PartRemove as PartRemove,
 )
+from actors.trace.coordinator_events import CoordinatorEvent, CoordRefuse as CoordRefuse
 from actors.trace.event_parts import (
     Lag as Lag,
     Polled as Polled,
@@ -184,6 +185,7 @@ AnyTraceEvent = (
     | ReaderEvent
     | GroupEvent
     | TransactionEvent
+    | CoordinatorEvent
     | TierEvent
     | ClientEvent
 )

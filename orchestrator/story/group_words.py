@@ -15,6 +15,7 @@ from actors.trace.events import (
     ConsOwn,
     ConsPos,
     ConsStall,
+    CoordRefuse,
     EndInvoke,
     EndReturn,
     Entry,
@@ -110,6 +111,11 @@ def _commit(body: GrpCommit) -> str:
         return f"refuses {what} with {error_name(body.error)}"
     open_until = f", in the transaction of {_producer(body)}" if body.producer_id >= 0 else ""
     return f"appends {what} (generation {body.generation}{open_until})"
+
+
+def _refused(body: CoordRefuse) -> str:
+    who = f" by {body.member}" if body.member else f" by {_producer(body)}" if body.producer_id >= 0 else ""
+    return f"refuses a {body.api}{who} for {body.name} with {error_name(body.error)}"
 
 
 def _groups_loaded(body: GrpLoad) -> str:
@@ -209,6 +215,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     GrpGen: _generation,
     GrpOut: _put_out,
     GrpCommit: _commit,
+    CoordRefuse: _refused,
     GrpLoad: _groups_loaded,
     GrpFetch: _fetched,
     ConsOwn: _owned,

@@ -738,6 +738,10 @@ PROOFS: dict[str, Proof] = {
     "heartbeats-unheeded": Proof(
         "static-members", r"put \S+ out of group g for its silence \d+ ms after consumer-\d sent a heartbeat"
     ),
+    "rebalance-told-as-over": Proof(
+        "group",
+        r"answered Heartbeat of g by \S+ in generation (\d+) with ILLEGAL_GENERATION although the group was in ",
+    ),
     "session-at-half": Proof(
         "put-out", r"put \S+ out of group g for its silence \d,\d+ ms after consumer-\d sent a heartbeat"
     ),
@@ -947,6 +951,10 @@ PROOFS: dict[str, Proof] = {
     ),
     "older-add-taken": Proof("late-adds", r"from Ongoing to Ongoing for producer id \d+, epoch \d+, although it had"),
     "end-answered-before-commit": Proof("transactions", r"says that its .*; no coordinator had decided so"),
+    "end-refused-as-unknown": Proof(
+        "transactions",
+        r"answered EndTxn of \S+ for producer id \d+, epoch \d+ with INVALID_PRODUCER_ID_MAPPING although it does not",
+    ),
     "older-end-taken": Proof("late-requests", r"decided to commit .*, epoch \d+, but its application had not asked"),
     "timed-out-without-fence": Proof("late-verification", r"but it had already been aborted"),
     "end-told-former-epoch": Proof("transfers", r"(producer id \d+, epoch \d+), and goes on with \1$"),

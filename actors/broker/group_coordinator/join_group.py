@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.answers import answer_join, answer_sync, park, reply_join
 from actors.broker.group_coordinator.group import ClassicGroup, GroupMember, protocols_of
@@ -26,6 +27,7 @@ from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.storing import DelayedStaticMember
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from krift.v1.groups import JoinGroupRequest, JoinGroupResponse, SyncGroupResponse
 
 KNOWN_MEMBER_ID = 4
@@ -47,6 +49,7 @@ class Join:
 
     def refuse(self, error: KafkaError, member_id: str = "") -> None:
         """Answer with an error."""
+        record_refusal_of_member(self.turn, Api.JoinGroup, self.request.group_id, self.request, error)
         response = JoinGroupResponse(error_code=error, member_id=member_id)
         reply_join(self.turn, self.connection, self.version, response)
 
@@ -72,6 +75,7 @@ def join_group(turn: Turn, connection: str, request: JoinGroupRequest) -> None:
         return
     shard, error = turn.groups.find(turn, request.group_id)
     if shard is None:
+        record_refusal_of_member(turn, Api.JoinGroup, request.group_id, request, error)
         reply_join(turn, connection, version, JoinGroupResponse(error_code=error))
         return
     is_new = request.group_id not in shard.groups
@@ -87,6 +91,7 @@ def join_group(turn: Turn, connection: str, request: JoinGroupRequest) -> None:
 
 
 def _refuse(turn: Turn, connection: str, request: JoinGroupRequest, error: KafkaError) -> None:
+    record_refusal_of_member(turn, Api.JoinGroup, request.group_id, request, error)
     response = JoinGroupResponse(error_code=error, member_id=request.member_id)
     reply_join(turn, connection, request.header.api_version, response)
 

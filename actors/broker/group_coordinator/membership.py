@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.coordinator_common.writes import answer, answer_error
 from actors.broker.group_coordinator.answers import answer_join
 from actors.broker.group_coordinator.group import ClassicGroup
@@ -17,6 +18,7 @@ from actors.broker.group_coordinator.tracing import record_out
 from actors.broker.group_coordinator.writes import answer_when_committed
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.trace.events import MEMBERS_LEFT
 from krift.v1.groups import (
     HeartbeatRequest,
@@ -40,10 +42,13 @@ def heartbeat(turn: Turn, connection: str, request: HeartbeatRequest) -> None:
     elif error == KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
         answer(turn, connection, request, HeartbeatResponse())
     elif shard is None:
+        record_refusal_of_member(turn, Api.Heartbeat, request.group_id, request, error)
         answer_error(turn, connection, request, error)
     else:
         group = shard.groups.get(request.group_id)
         error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _heard(turn, group, request)
+        if error:
+            record_refusal_of_member(turn, Api.Heartbeat, request.group_id, request, error)
         response = HeartbeatResponse(error_code=error)
         if error in (KafkaError.NONE, KafkaError.REBALANCE_IN_PROGRESS):
             answer_when_committed(turn, shard, connection, request, response)
@@ -61,6 +66,8 @@ def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaE
         return KafkaError.ILLEGAL_GENERATION
     if "heartbeats-unheeded" not in turn.step.defects:
         reschedule_heartbeat(turn, group, group.members[request.member_id])
+    if group.state == PREPARING_REBALANCE and "rebalance-told-as-over" in turn.step.defects:
+        return KafkaError.ILLEGAL_GENERATION
     return KafkaError.REBALANCE_IN_PROGRESS if group.state == PREPARING_REBALANCE else KafkaError.NONE
 
 
@@ -73,6 +80,7 @@ def leave_group(turn: Turn, connection: str, request: LeaveGroupRequest) -> None
     if not request.group_id:
         answer(turn, connection, request, LeaveGroupResponse(error_code=KafkaError.INVALID_GROUP_ID))
     elif shard is None:
+        record_refusal_of_member(turn, Api.LeaveGroup, request.group_id, None, error)
         answer_error(turn, connection, request, error)
     else:
         response = _leave(turn, shard, request)
@@ -97,7 +105,9 @@ def _leave(turn: Turn, shard: Shard, request: LeaveGroupRequest) -> LeaveGroupRe
     gone: list[str] = []
     for member in _leaving(request):
         error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _remove(turn, shard, group, member)
-        if not error:
+        if error:
+            record_refusal_of_member(turn, Api.LeaveGroup, request.group_id, member, error)
+        else:
             gone.append(member.member_id or member.group_instance_id or "")
         response.members.append(
             LeaveGroupResponse.MemberResponse(

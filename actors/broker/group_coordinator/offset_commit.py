@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.coordinator_common.writes import answer, coordinator_error
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.group import ClassicGroup
@@ -22,6 +23,7 @@ from actors.broker.group_coordinator.rebalance import reschedule_heartbeat
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.node.spec import topic_partition
 from actors.trace.events import GrpCommit
 from krift.v1.groups import OffsetCommitRequest, OffsetCommitResponse
@@ -51,6 +53,7 @@ def offset_commit(turn: Turn, connection: str, request: OffsetCommitRequest) -> 
         return
     shard, error = turn.groups.find(turn, request.group_id)
     if shard is None:
+        record_refusal_of_member(turn, Api.OffsetCommit, request.group_id, request, error)
         fail(commits, error)
         answer(turn, connection, request, response)
         return

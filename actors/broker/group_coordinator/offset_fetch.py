@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.coordinator_common.writes import answer as answer_coordinated, answer_error, coordinator_error
 from actors.broker.group_coordinator import writes
 from actors.broker.group_coordinator.group_state import DEAD
@@ -14,6 +15,7 @@ from actors.broker.group_coordinator.shard import Shard
 from actors.broker.purgatory import COMMITTED
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.node.purgatory import DelayedOperation, Key
 from actors.node.spec import split_topic_partition, topic_partition
 from actors.trace.events import GrpFetch
@@ -129,6 +131,8 @@ def _asked(request: OffsetFetchRequest) -> list[OffsetFetchRequest.OffsetFetchRe
 def _fetch(turn: Turn, request: OffsetFetchRequest, asked: OffsetFetchRequest.OffsetFetchRequestGroup) -> FetchedGroup:
     found = FetchedGroup(asked.group_id)
     shard, found.error = turn.groups.find(turn, asked.group_id)
+    if found.error:
+        record_refusal_of_member(turn, Api.OffsetFetch, asked.group_id, asked, found.error)
     if shard is None:
         return found
     found.offsets_tp, found.epoch = shard.tp, shard.epoch

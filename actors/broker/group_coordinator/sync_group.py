@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.answers import SYNC_WITH_PROTOCOL, park, reply_sync
 from actors.broker.group_coordinator.group import ClassicGroup
@@ -11,6 +12,7 @@ from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.storing import DelayedAssignment
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from krift.v1.groups import SyncGroupRequest, SyncGroupResponse
 
 
@@ -26,6 +28,7 @@ def sync_group(turn: Turn, connection: str, request: SyncGroupRequest) -> None:
     elif not error:
         error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _validate(group, request)
     if error or shard is None or group is None:
+        record_refusal_of_member(turn, Api.SyncGroup, request.group_id, request, error)
         reply_sync(turn, connection, version, SyncGroupResponse(error_code=error))
         return
     member = group.members[request.member_id]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC, partition_for
+from actors.broker.coordinator_common.refusals import record_refusal_of_member
 from actors.broker.coordinator_common.writes import answer, coordinator_error
 from actors.broker.group_coordinator import records, writes
 from actors.broker.group_coordinator.group import ClassicGroup
@@ -15,6 +16,7 @@ from actors.broker.transaction_verification import DelayedVerification, Operatio
 from actors.broker.turn import Turn
 from actors.log.verification import UNVERIFIED
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.node.purgatory import NEVER_MS
 from actors.node.spec import topic_partition
 from actors.trace.events import GrpCommit
@@ -117,6 +119,7 @@ def _refuse(turn: Turn, connection: str, request: TxnOffsetCommitRequest, error:
 def _commit(turn: Turn, connection: str, request: TxnOffsetCommitRequest, guard: int) -> None:
     shard, error = turn.groups.find(turn, request.group_id)
     if shard is None:
+        record_refusal_of_member(turn, Api.TxnOffsetCommit, request.group_id, request, error)
         _refuse(turn, connection, request, error)
         return
     response, commits = _parse(turn, request)

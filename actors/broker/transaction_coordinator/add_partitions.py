@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.broker.coordinator_common.partitions import GROUP_METADATA_TOPIC, partition_for
+from actors.broker.coordinator_common.refusals import record_refusal_of_producer
 from actors.broker.coordinator_common.writes import answer
 from actors.broker.transaction_coordinator import replies
 from actors.broker.transaction_coordinator.shard import TransactionShard
@@ -16,6 +17,7 @@ from actors.broker.transaction_coordinator.transitions import DelayedTransition,
 from actors.broker.turn import Turn
 from actors.log.producer_state import TransactionVersion
 from actors.node.errors import KafkaError
+from actors.node.messages import Api
 from actors.node.spec import split_topic_partition
 from krift.v1.transactions import (
     AddOffsetsToTxnRequest,
@@ -176,6 +178,10 @@ def _verify(turn: Turn, metadata: TransactionMetadata, asked: Transaction, parti
 def _decided(turn: Turn, adding: str, asked: Transaction, errors: Errors) -> None:
     """One transaction is; answer with the last one."""
     pending = turn.transactions.adding[adding]
+    refused = next((error for error in errors.values() if error), KafkaError.NONE)
+    if refused and asked.transactional_id and not asked.verify_only:
+        producer = (asked.producer_id, asked.producer_epoch)
+        record_refusal_of_producer(turn, Api.AddPartitionsToTxn, asked.transactional_id, producer, refused)
     pending.errors[asked.transactional_id] = {tp: replies.told_as(pending.request, e) for tp, e in errors.items()}
     pending.waiting -= 1
     if pending.waiting:

@@ -150,6 +150,8 @@ def end_txn(turn: Turn, connection: str, request: EndTxnRequest) -> None:
     shard, error = turn.transactions.find(turn, request.transactional_id)
     metadata = None if shard is None else shard.transactions.get(request.transactional_id)
     if shard is None or metadata is None:
+        if "end-refused-as-unknown" in turn.step.defects:
+            error = KafkaError.NONE
         replies.refuse(turn, connection, request, error or KafkaError.INVALID_PRODUCER_ID_MAPPING)
         return
     version: TransactionVersion = 2 if request.header.api_version >= WITH_EPOCH_BUMP else 0

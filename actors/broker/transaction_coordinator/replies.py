@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from actors.broker.coordinator_common.refusals import record_refusal_of_producer
 from actors.broker.coordinator_common.writes import answer, answer_error
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
-from actors.node.messages import AnyRequest
+from actors.node.messages import AnyRequest, api_of
 from krift.v1.producer_ids import InitProducerIdRequest, InitProducerIdResponse
-from krift.v1.transactions import EndTxnRequest, EndTxnResponse
+from krift.v1.transactions import AddOffsetsToTxnRequest, EndTxnRequest, EndTxnResponse
 
+TransactionRequest = InitProducerIdRequest | EndTxnRequest | AddOffsetsToTxnRequest
 FENCED_SINCE: dict[type[AnyRequest], int] = {InitProducerIdRequest: 4}
 """First version that knows PRODUCER_FENCED; of all others 2."""
 END_TXN_WITH_ID = 5
@@ -20,8 +22,11 @@ def told_as(request: AnyRequest, error: KafkaError) -> KafkaError:
     return KafkaError.INVALID_PRODUCER_EPOCH if old and error == KafkaError.PRODUCER_FENCED else error
 
 
-def refuse(turn: Turn, connection: str, request: AnyRequest, error: KafkaError) -> None:
+def refuse(turn: Turn, connection: str, request: TransactionRequest, error: KafkaError) -> None:
     """Answer with an error."""
+    if request.transactional_id:
+        producer = (request.producer_id, request.producer_epoch)
+        record_refusal_of_producer(turn, api_of(request), request.transactional_id, producer, error)
     answer_error(turn, connection, request, told_as(request, error))
 
 

@@ -7,6 +7,7 @@ import msgspec
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import APIS
 from actors.trace.events import (
+    CoordRefuse,
     FetchRefused,
     FetchTold,
     LogAppend,
@@ -28,6 +29,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.hygiene.coordinator_errors import without_reason
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, ProducerLog
 
@@ -100,7 +102,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
 
     Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which means an internal bug; or it answers
     NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for exactly the
-    next sequence number.
+    next sequence number. Or broker-3, which does not coordinate app-1, answers its EndTxn with
+    INVALID_PRODUCER_ID_MAPPING in place of NOT_COORDINATOR, and the transaction is given up.
 
     A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
@@ -119,10 +122,14 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     route = NODE
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
-        *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd),
+        *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd, CoordRefuse),
     )
     unseen = (
-        "reasons of errors in answers to other APIs than Produce and ListOffsets, but for failed reads of a Fetch",
+        (
+            "reasons of errors in answers to other APIs than Produce, ListOffsets and those of coordinators, but for "
+            "failed reads of a Fetch"
+        ),
+        "COORDINATOR_NOT_AVAILABLE, and refusals of a group's protocol or size: their reasons are not in the trace",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
@@ -150,6 +157,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         elif type(body) is TierTask:
             if body.phase == "reject" or (body.phase == "finish" and body.error):
                 self._failed(state, event, body)
+        elif type(body) is CoordRefuse:
+            return self._refused(state, event, body)
         elif type(body) is FetchTold:
             return self._fetched(state, event, body)
         elif type(body) is FetchRefused:
@@ -244,6 +253,19 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             )
             return self.violated(state.key, sentence, failed.errors[what], event)
         return NOTHING
+
+    def _refused(self, state: Server, event: Stamped, body: CoordRefuse) -> Emissions:
+        state.tested += 1
+        why = without_reason(body)
+        if not why:
+            return NOTHING
+        asked = f" by {body.member}" if body.member else ""
+        if body.generation >= 0:
+            asked += f" in generation {body.generation}"
+        if body.producer_id >= 0:
+            asked = f" for producer id {body.producer_id}, epoch {body.producer_epoch}"
+        sentence = f"{event.node} answered {body.api} of {body.name}{asked} with {error_name(body.error)} {why}"
+        return self.violated(state.key, sentence, event)
 
     def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
         wrong = [told for told in body.partitions if told.error]

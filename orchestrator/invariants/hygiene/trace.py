@@ -129,6 +129,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *("rep.truncate", "fetch.told", "fetch.refused", "fetch.remote", "epoch.told", "records.delete"),
         *("grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify"),
+        "coord.refuse",
     ),
     "remote-store": (*_EVERYWHERE, "store.rule", "store.object"),
     "producer": _CLIENT,

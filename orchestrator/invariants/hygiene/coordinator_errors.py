@@ -1,0 +1,92 @@
+"""What must have been the case for an error of a coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.node.errors import KafkaError
+from actors.trace.coordinator_events import CoordRefuse
+
+E = KafkaError
+
+PREPARED = ("PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+"""States of a transactional id whose decision is still to be told."""
+NEEDS_PRODUCER_ID = ("InitProducerId", "EndTxn")
+"""APIs whose answer may need another producer id, which the broker may not have yet: COORDINATOR_LOAD_IN_PROGRESS."""
+
+
+def _unknown_member(body: CoordRefuse) -> str:
+    mine = not body.instance or body.holder == body.member
+    return "although that is a member" if body.is_member and mine else ""
+
+
+def _illegal_generation(body: CoordRefuse) -> str:
+    same = body.generation == body.had_generation
+    return f"although the group was in generation {body.had_generation}" if same else ""
+
+
+def _rebalance_in_progress(body: CoordRefuse) -> str:
+    return "" if body.state == "PreparingRebalance" else f"although the group was {body.state}"
+
+
+def _fenced_instance(body: CoordRefuse) -> str:
+    if body.holder and body.holder != body.member:
+        return ""
+    return f"although {body.instance or 'it'} belonged to {body.holder or 'no other member'}"
+
+
+def _member_id_required(body: CoordRefuse) -> str:
+    return f"although it was {body.member or body.instance}" if body.member or body.instance else ""
+
+
+def _unknown_producer(body: CoordRefuse) -> str:
+    same = body.state and body.had_id == body.producer_id
+    return f"although it had producer id {body.had_id}" if same else ""
+
+
+def _fenced_producer(body: CoordRefuse) -> str:
+    same = (body.had_id, body.had_epoch) == (body.producer_id, body.producer_epoch)
+    if not same or body.pending or body.state in PREPARED:
+        return ""
+    return f"although it had producer id {body.had_id}, epoch {body.had_epoch}"
+
+
+def _concurrent(body: CoordRefuse) -> str:
+    """An InitProducerId that has had a transaction aborted is to come again, however far that has come."""
+    busy = body.pending or body.state in PREPARED or body.api == "InitProducerId"
+    return "" if busy else f"although it was {body.state}, and nothing was under way"
+
+
+def _invalid_state(body: CoordRefuse) -> str:
+    return "although it was Ongoing" if body.state == "Ongoing" and not body.pending else ""
+
+
+BY_STATE: dict[int, Callable[[CoordRefuse], str]] = {
+    E.UNKNOWN_MEMBER_ID: _unknown_member,
+    E.ILLEGAL_GENERATION: _illegal_generation,
+    E.REBALANCE_IN_PROGRESS: _rebalance_in_progress,
+    E.FENCED_INSTANCE_ID: _fenced_instance,
+    E.MEMBER_ID_REQUIRED: _member_id_required,
+    E.INVALID_PRODUCER_ID_MAPPING: _unknown_producer,
+    E.PRODUCER_FENCED: _fenced_producer,
+    E.INVALID_PRODUCER_EPOCH: _fenced_producer,
+    E.CONCURRENT_TRANSACTIONS: _concurrent,
+    E.INVALID_TXN_STATE: _invalid_state,
+}
+"""Error -> what was otherwise than it says, "" nothing. Only a coordinator that has read its log can tell."""
+
+
+def without_reason(body: CoordRefuse) -> str:
+    """Why a coordinator must not have refused with that error; "" it may."""
+    if body.error == E.NOT_COORDINATOR:
+        return "although it coordinates it" if body.standing == "loaded" and body.leads else ""
+    if body.error == E.COORDINATOR_LOAD_IN_PROGRESS:
+        if body.standing == "loading" or (body.standing == "loaded" and body.api in NEEDS_PRODUCER_ID):
+            return ""
+        return f"although it {'has read its log' if body.standing == 'loaded' else 'does not coordinate it'}"
+    judge = BY_STATE.get(body.error)
+    if judge is None:
+        return ""
+    if body.standing != "loaded":
+        return f"although it {'does not coordinate it' if body.standing == 'none' else 'had not read its log'}"
+    return judge(body)
