@@ -10,7 +10,8 @@ Standing = Literal["none", "loading", "loaded"]
 
 
 class CoordRefuse(TraceEvent, frozen=True, tag="coord.refuse"):
-    """A broker refused what a member of a group, or a producer with a transactional id, asked its coordinator for.
+    """A broker refused what a member of a group, or a producer with a transactional id, asked its coordinator for,
+    when that came: what becomes of a write afterwards is none.
     ``name``: the group or transactional id, which the partition ``tp`` holds. ``standing``: what the broker had of that
     partition as a coordinator; ``leads``: whether it led it. ``error``: the reason that it found.
 

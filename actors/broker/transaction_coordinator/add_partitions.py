@@ -68,7 +68,10 @@ class DelayedAddOffsets(DelayedTransition):
 
     def finish(self, context: Turn, error: KafkaError) -> None:
         """Answer."""
-        _offsets_added(context, self.reply_to, self.request, error)
+        if error:
+            replies.fail(context, self.reply_to, self.request, error)
+        else:
+            answer(context, self.reply_to, self.request, AddOffsetsToTxnResponse())
 
 
 # ---- AddPartitionsToTxn ------------------------------------------------------------------------------------
@@ -109,7 +112,7 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
         return
     shard, metadata, error = find_transaction(turn, asked.transactional_id)
     if shard is None or metadata is None:
-        _decided(turn, adding, asked, dict.fromkeys(partitions, error))
+        _refuse(turn, adding, asked, error)
     elif asked.verify_only:
         _decided(turn, adding, asked, _verify(turn, metadata, asked, partitions))
     else:
@@ -118,7 +121,7 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
             epoch = max(epoch, metadata.producer_epoch)
         refusal = _refusal(metadata, asked.producer_id, epoch, partitions)
         if refusal is not None:
-            _decided(turn, adding, asked, dict.fromkeys(partitions, refusal))
+            _refuse(turn, adding, asked, refusal)
             return
         version: TransactionVersion = 2 if api_version >= WITH_EPOCH_BUMP else 0
         transit = metadata.prepare_add_partitions(partitions, turn.step.wall_ms, version)
@@ -130,6 +133,14 @@ def _add(turn: Turn, adding: str, api_version: int, asked: Transaction) -> None:
         written(turn, DelayedAdd(*write(turn, shard, asked.transactional_id, transit, by), adding))
         if adding in turn.transactions.adding and "partitions-added-before-commit" in turn.step.defects:
             _decided(turn, adding, asked, dict.fromkeys(partitions, KafkaError.NONE))
+
+
+def _refuse(turn: Turn, adding: str, asked: Transaction, error: KafkaError) -> None:
+    """One transaction gets no partition, or has them already (NONE)."""
+    if error and asked.transactional_id and not asked.verify_only:
+        producer = (asked.producer_id, asked.producer_epoch)
+        record_refusal_of_producer(turn, Api.AddPartitionsToTxn, asked.transactional_id, producer, error)
+    _decided(turn, adding, asked, dict.fromkeys(partitions_of(asked.topics), error))
 
 
 def find_transaction(
@@ -178,10 +189,6 @@ def _verify(turn: Turn, metadata: TransactionMetadata, asked: Transaction, parti
 def _decided(turn: Turn, adding: str, asked: Transaction, errors: Errors) -> None:
     """One transaction is; answer with the last one."""
     pending = turn.transactions.adding[adding]
-    refused = next((error for error in errors.values() if error), KafkaError.NONE)
-    if refused and asked.transactional_id and not asked.verify_only:
-        producer = (asked.producer_id, asked.producer_epoch)
-        record_refusal_of_producer(turn, Api.AddPartitionsToTxn, asked.transactional_id, producer, refused)
     pending.errors[asked.transactional_id] = {tp: replies.told_as(pending.request, e) for tp, e in errors.items()}
     pending.waiting -= 1
     if pending.waiting:

@@ -128,10 +128,10 @@ def _tell(turn: Turn, ending: Ending, error: KafkaError, transit: TxnTransitMeta
     """Answer who asked. An InitProducerId has to come again: CONCURRENT_TRANSACTIONS if all went well."""
     request = ending.request
     if isinstance(request, InitProducerIdRequest):
-        replies.refuse(turn, ending.connection, request, error or KafkaError.CONCURRENT_TRANSACTIONS)
+        replies.fail(turn, ending.connection, request, error or KafkaError.CONCURRENT_TRANSACTIONS)
     elif isinstance(request, EndTxnRequest):
         if error or transit is None:
-            replies.refuse(turn, ending.connection, request, error)
+            replies.fail(turn, ending.connection, request, error)
         else:
             told = (transit.producer_id, transit.producer_epoch)
             if "end-told-former-epoch" in turn.step.defects:
@@ -194,11 +194,11 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
     if isinstance(outcome, KafkaError):
         if outcome == BUSY and metadata.state in PREPARED and "end-again-refused" in turn.step.defects:
             outcome = INVALID
-        _tell(turn, ending, outcome)
+        _refuse(turn, ending, outcome)
         return
     transit = _prepare(turn, metadata, ending, outcome)
     if transit is None:
-        _tell(turn, ending, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+        _refuse(turn, ending, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
         return
     request = ending.request
     asked = (request.producer_id, request.producer_epoch) if isinstance(request, EndTxnRequest) else NOBODY
@@ -207,6 +207,12 @@ def _end(turn: Turn, shard: TransactionShard, metadata: TransactionMetadata, end
         _tell(turn, ending, KafkaError.NONE, transit)
         ending = msgspec.structs.replace(ending, request=None)
     written(turn, DelayedEnd(*place, ending))
+
+
+def _refuse(turn: Turn, ending: Ending, error: KafkaError) -> None:
+    """What was asked for is not done. Nobody asked where a time-out is over."""
+    if ending.request is not None:
+        replies.refuse(turn, ending.connection, ending.request, error)
 
 
 def _prepare(

@@ -32,7 +32,7 @@ class DelayedInit(DelayedTransition):
         if not self.reply_to:
             return
         if error:
-            replies.refuse(context, self.reply_to, self.request, error)
+            replies.fail(context, self.reply_to, self.request, error)
         else:
             transit = self.transit
             replies.initialized(context, self.reply_to, self.request, transit.producer_id, transit.producer_epoch)

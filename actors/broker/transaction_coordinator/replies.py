@@ -23,10 +23,15 @@ def told_as(request: AnyRequest, error: KafkaError) -> KafkaError:
 
 
 def refuse(turn: Turn, connection: str, request: TransactionRequest, error: KafkaError) -> None:
-    """Answer with an error."""
+    """Answer with an error that was found when the request came."""
     if request.transactional_id:
         producer = (request.producer_id, request.producer_epoch)
         record_refusal_of_producer(turn, api_of(request), request.transactional_id, producer, error)
+    fail(turn, connection, request, error)
+
+
+def fail(turn: Turn, connection: str, request: TransactionRequest, error: KafkaError) -> None:
+    """Answer with an error that came of the request."""
     answer_error(turn, connection, request, told_as(request, error))
 
 

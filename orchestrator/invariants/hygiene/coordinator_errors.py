@@ -52,8 +52,7 @@ def _fenced_producer(body: CoordRefuse) -> str:
 
 
 def _concurrent(body: CoordRefuse) -> str:
-    """An InitProducerId that has had a transaction aborted is to come again, however far that has come."""
-    busy = body.pending or body.state in PREPARED or body.api == "InitProducerId"
+    busy = body.pending or body.state in PREPARED
     return "" if busy else f"although it was {body.state}, and nothing was under way"
 
 

@@ -47,7 +47,6 @@ RIGHT: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
     "told as old clients know it": (PRODUCER, E.INVALID_PRODUCER_EPOCH, {"had_epoch": 4}),
     "its end is under way": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"state": "PrepareCommit"}),
     "a state that is not committed": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"pending": True}),
-    "its transaction was aborted first": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"api": "InitProducerId"}),
     "nothing to end": (PRODUCER, E.INVALID_TXN_STATE, {"state": "Empty"}),
     "for want of replicas": (PRODUCER, E.COORDINATOR_NOT_AVAILABLE, {}),
 }
