@@ -49,13 +49,13 @@ types: $(GENERATED)
 test: java quick ## everything that a change must pass
 	@none=0; ended() { [ $$1 -ne 5 ] || none=$$((none + 1)); [ $$1 -eq 0 ] || [ $$1 -eq 5 ] || exit $$1; }; \
 	code=0; $(BIN)/pytest -n 2 --dist loadgroup -m "not ray and not spark and not unhurried" $(PYTEST_ARGS) || code=$$?; ended $$code; \
-	set -m; nice -n 19 $(MAKE) unhurried > .venv/unhurried.log 2>&1 & beside=$$!; set +m; \
+	set -m; nice -n 19 $(MAKE) -j2 --output-sync=target types unhurried > .venv/unhurried.log 2>&1 & beside=$$!; set +m; \
 	trap 'kill -- -$$beside 2> /dev/null || true' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
 	code=0; $(BIN)/pytest -n 2 --dist loadfile -m "ray or spark" $(PYTEST_ARGS) || code=$$?; ended $$code; \
 	code=0; wait $$beside || code=$$?; cat .venv/unhurried.log; ended $$code; ended "$$(cat .venv/unhurried.code)"; [ $$none -lt 3 ]
 
 .PHONY: unhurried
-unhurried: types
+unhurried: $(GENERATED)
 	@code=0; $(BIN)/pytest -n 2 --dist loadgroup -m unhurried $(PYTEST_ARGS) || code=$$?; echo $$code > .venv/unhurried.code
 
 # How far the tests look that can look as far as one likes; CONTRIBUTING.md says what the names mean.
