@@ -68,7 +68,6 @@ BY_STATE: dict[int, Callable[[CoordRefuse], str]] = {
     E.MEMBER_ID_REQUIRED: _member_id_required,
     E.INVALID_PRODUCER_ID_MAPPING: _unknown_producer,
     E.PRODUCER_FENCED: _fenced_producer,
-    E.INVALID_PRODUCER_EPOCH: _fenced_producer,
     E.CONCURRENT_TRANSACTIONS: _concurrent,
     E.INVALID_TXN_STATE: _invalid_state,
 }

@@ -44,7 +44,6 @@ RIGHT: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
     "no such id": (PRODUCER, E.INVALID_PRODUCER_ID_MAPPING, {"state": "", "had_id": -1, "had_epoch": -1}),
     "a newer epoch": (PRODUCER, E.PRODUCER_FENCED, {"had_epoch": 4}),
     "about to be fenced": (PRODUCER, E.PRODUCER_FENCED, {"pending": True}),
-    "told as old clients know it": (PRODUCER, E.INVALID_PRODUCER_EPOCH, {"had_epoch": 4}),
     "its end is under way": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"state": "PrepareCommit"}),
     "a state that is not committed": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"pending": True}),
     "nothing to end": (PRODUCER, E.INVALID_TXN_STATE, {"state": "Empty"}),
