@@ -56,7 +56,7 @@ test: java quick ## everything that a change must pass
 
 .PHONY: unhurried
 unhurried: $(GENERATED)
-	@code=0; $(BIN)/pytest -n 2 --dist loadgroup -m unhurried $(PYTEST_ARGS) || code=$$?; echo $$code > .venv/unhurried.code
+	@code=0; $(BIN)/pytest --timeout $(LONGEST) -n 2 --dist loadgroup -m unhurried $(PYTEST_ARGS) || code=$$?; echo $$code > .venv/unhurried.code
 
 # How far the tests look that can look as far as one likes; CONTRIBUTING.md says what the names mean.
 FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRIFT_FINDINGS=30 KRIFT_PARITY_SEEDS=5

@@ -21,9 +21,6 @@ pytestmark = pytest.mark.unhurried
 
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "2")))
 ROOT = Path(__file__).parents[2]
-
-
-ENOUGH = pytest.mark.timeout(60 + 10 * len(SEEDS))
 ONE_PROCESS = pytest.mark.xdist_group("hashes")
 
 
@@ -42,7 +39,6 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return directories
 
 
-@ENOUGH
 @ONE_PROCESS
 def test_a_seed_is_the_same_run_whatever_the_hashes(left: list[Path]) -> None:
     """Shows that two processes with different hashes of strings take the same steps and leave the same trace for each
@@ -64,7 +60,6 @@ def test_a_seed_is_the_same_run_whatever_the_hashes(left: list[Path]) -> None:
     assert len(digests) == len(SEEDS)
 
 
-@ENOUGH
 @ONE_PROCESS
 def test_a_nemesis_draws_the_same_whatever_the_hashes(left: list[Path]) -> None:
     """Shows that two processes with different hashes of strings draw the same scenarios for the same seeds."""
