@@ -56,6 +56,8 @@ def validate(
         return KafkaError.INVALID_REQUEST
     if "isr-of-former-lives" in defects:
         isr = [(member, -1) for member in ids]
+    if "ineligible-while-others-are" in defects and any(broker.fenced for broker in state.brokers.values()):
+        return KafkaError.INELIGIBLE_REPLICA
     if not all(state.is_eligible_for_isr(member, epoch) for member, epoch in isr):
         return KafkaError.INELIGIBLE_REPLICA
     return KafkaError.NONE
@@ -94,7 +96,7 @@ def alter_partition(
             if change is not None:
                 changes.append(msgspec.structs.replace(change, members=dict(isr)))
                 partition = _after(partition, change)
-            if partition.leader != request.broker_id:
+            if partition.leader != request.broker_id or "change-made-and-refused" in rules.defects:
                 result.error_code = KafkaError.NEW_LEADER_ELECTED
                 continue
             _describe(result, partition)

@@ -61,6 +61,20 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "change-made-and-refused",
+        "actors.controller",
+        "P31",
+        "The controller makes the change that a leader asks for, and answers NEW_LEADER_ELECTED.",
+        nemesis="isr",
+    ),
+    Defect(
+        "ineligible-while-others-are",
+        "actors.controller",
+        "P31",
+        "Any proposal is refused as INELIGIBLE_REPLICA while some broker of the cluster is fenced.",
+        nemesis="isr",
+    ),
+    Defect(
         "fenced-at-half-time",
         "actors.controller",
         "P27",

@@ -102,6 +102,7 @@ from orchestrator.invariants.partitions.partition import (
     OneLeaderPerLeaderEpoch,
 )
 from orchestrator.invariants.partitions.produce_answers import ProducesAreAnsweredAtOnce
+from orchestrator.invariants.partitions.refused_proposals import RefusalsHaveACause
 from orchestrator.invariants.partitions.registrations import RegistrationComesFirst
 from orchestrator.invariants.partitions.replica_logs import (
     LogMatching,
@@ -257,6 +258,7 @@ def _controllers() -> list[ControllerInvariant[Any]]:
         EligibleReplicasAreThoseWhoLeft(),
         SessionsAreHonoured(),
         RegistrationComesFirst(),
+        RefusalsHaveACause(),
     ]
 
 

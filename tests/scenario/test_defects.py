@@ -162,6 +162,12 @@ PROOFS: dict[str, Proof] = {
     "isr-without-version": Proof("isr-race", r"but broker-1 had proposed that for partition epoch 0 of leader"),
     "fenced-at-half-time": Proof("comes-back", r"fenced broker-\d \d+ ms after the last heartbeat; the session"),
     "id-of-the-living": Proof("acks-1", r"registered broker-\d/\d in place of broker-\d/\d \d+ ms after"),
+    "change-made-and-refused": Proof(
+        "isr-race", r"was told NEW_LEADER_ELECTED .* but no controller made a newer leader"
+    ),
+    "ineligible-while-others-are": Proof(
+        "out-of-sync", r"was told INELIGIBLE_REPLICA .* but no controller had fenced a"
+    ),
     "shutdown-unregistered": Proof(
         "lost-tail", r"took broker-1 out of orders-0 for its controlled shutdown, but had not registered it as shutting"
     ),

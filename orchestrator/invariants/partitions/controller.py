@@ -221,7 +221,7 @@ class IsrChangesAreCompareAndSet(ControllerInvariant[Proposals]):
     title = "An ISR changes as its leader proposed, and on the state for which it was proposed"
     source = "KIP-497; KIP-903; KAFKA-12686; KAFKA-14144"
     tested_when = "a controller changes an ISR for a proposal, or a leader learns the outcome of a proposal"
-    unseen = ("needless refusals by the controller: X1 and L4 see them",)
+    unseen = ("needless refusals by the controller: P31 sees them",)
     types = (PartChange, IsrPropose, PartAssume)
     before_types = (PartChange, IsrPropose, PartAssume)
 
