@@ -8,6 +8,7 @@ from benchmarks import live
 
 
 @pytest.mark.ray
+@pytest.mark.further
 @pytest.mark.timeout(180)
 def test_both_rings_answer() -> None:
     """Shows that a ring of live nodes and one of bare actors both exchange messages, and end."""

@@ -126,7 +126,7 @@ def test_a_run_in_which_nobody_looks_for_a_defect_is_not_done_again() -> None:
     assert marks == {"raise": (3, 3), "list-behind": (0, 5)}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.further)])
 def test_a_run_in_which_nobody_looks_for_a_defect_is_the_same_with_it(seed: int) -> None:
     """Shows the same trace with all the defects at once for which nobody has looked, and another one with one that was
     looked for."""
