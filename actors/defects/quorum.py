@@ -272,6 +272,18 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
     ),
     Defect("never-stand", "actors.quorum", "L1", "A follower that no longer hears from its leader does not stand."),
     Defect(
+        "candidate-waits-on",
+        "actors.quorum",
+        "Q23",
+        "A candidate that has not won when its election time-out is over goes on waiting for votes.",
+    ),
+    Defect(
+        "refusal-is-sign-of-life",
+        "actors.quorum",
+        "Q23",
+        "A follower that is refused by its former leader, which is back, begins its fetch time-out anew.",
+    ),
+    Defect(
         "fetch-before-sync",
         "actors.quorum",
         "Q7",

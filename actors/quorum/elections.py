@@ -120,7 +120,8 @@ def on_election_timeout(raft: RaftState, turn: NodeTurn) -> None:
     elif isinstance(role, Prospective):
         _on_prospective_timeout(raft, turn)
     elif isinstance(role, Candidate):
-        _on_candidate_timeout(raft, turn, role)
+        if "candidate-waits-on" not in turn.step.defects:
+            _on_candidate_timeout(raft, turn, role)
     elif isinstance(role, Resigned):
         _on_resigned_timeout(raft, turn, role)
 

@@ -291,6 +291,8 @@ class RaftState(msgspec.Struct):
             return True
         if epoch > before or error in (KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_OR_FOLLOWER):
             self.learn(turn, epoch, leader_id, known)
+            if "refusal-is-sign-of-life" in turn.step.defects and isinstance(self.quorum.role, Follower):
+                self.heard_from_leader(turn, self.quorum.role)
             return True
         if leader_id >= 0 and not self.quorum.has_leader:
             self.learn(turn, epoch, leader_id, known)

@@ -143,6 +143,7 @@ from orchestrator.invariants.quorum.leadership import (
     VotesGoToTheUpToDate,
 )
 from orchestrator.invariants.quorum.snapshots import SnapshotsAreCommitted
+from orchestrator.invariants.quorum.standing import VotersStandInTime
 from orchestrator.invariants.quorum.voters import VoterChangesAreSerial
 from orchestrator.invariants.quorum.votes import VotesFollowTheRule
 from orchestrator.invariants.quorum.waiting_fetches import FetchesWaitForNews
@@ -281,6 +282,7 @@ def _of_tiers() -> list[AnyFold]:
 def _of_progress() -> list[AnyFold]:
     return [
         CutOffLeadersStepDown(),
+        VotersStandInTime(),
         LeaderIsElected(),
         LeaderIsLeftInPeace(),
         PartitionGetsALeader(),

@@ -537,6 +537,8 @@ PROOFS: dict[str, Proof] = {
     ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
+    "refusal-is-sign-of-life": Proof("comes-back", r"controller-\d still followed controller-\d in epoch \d+ [\d.]+ s"),
+    "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
     "leader-always-preferred": Proof(
         "other-leader", r"elected broker-1 for orders-0 .*\(alter-isr\), although broker-\d leads and could go on"

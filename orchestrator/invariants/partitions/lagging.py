@@ -45,11 +45,13 @@ TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
 
 class Follower(msgspec.Struct):
     """What a leader knows of a follower. offset: where it fetched from last, -1 unknown. caught_us: when it certainly
-    had everything; latest_us: when it may have had, at the latest, if it has not now. by: its last fetch."""
+    had everything; latest_us: when it may have had, at the latest, if it has not now; behind_us: when it said that it
+    lacks something which it had before, as its disk has lost it. by: its last fetch."""
 
     offset: int = -1
     caught_us: int = 0
     latest_us: int = 0
+    behind_us: int = 0
     by: Witness | None = None
 
 
@@ -91,6 +93,8 @@ class Term(msgspec.Struct):
     def fetched(self, replica: int, offset: int, event: Stamped) -> None:
         """A follower says where it is: it had everything, at the latest, when the log grew beyond that."""
         follower = self.followers.setdefault(replica, Follower())
+        if offset < self.end <= follower.offset:
+            follower.behind_us = event.wall
         follower.offset, follower.by = offset, witness(event)
         if offset >= self.end:
             follower.caught_us = follower.latest_us = event.wall
@@ -109,11 +113,12 @@ class Term(msgspec.Struct):
         first_us = -1
         for member in self.isr:  # judged at every fetch of a follower
             each = self.followers.get(member)
-            if each is not None and each.offset != self.end and (first_us < 0 or each.latest_us < first_us):
-                first_us = each.latest_us
+            if each is not None and each.offset != self.end:
+                since_us = max(each.latest_us + self.lag_us, each.behind_us)
+                first_us = since_us if first_us < 0 else min(first_us, since_us)
         if first_us < 0:
             return -1
-        return max(first_us + self.lag_us, self.free_us) + self.lag_us // 2 + self.slack_us
+        return max(first_us, self.free_us) + self.lag_us // 2 + self.slack_us
 
 
 class Terms(PartitionState):

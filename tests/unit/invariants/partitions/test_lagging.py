@@ -195,6 +195,24 @@ def test_an_answer_ends_the_wait_for_it() -> None:
     assert run.status() == ("held", 1), "who is out of the ISR lags for nobody"
 
 
+def test_a_member_that_had_everything_and_lost_it() -> None:
+    """Shows that who has the whole log lags for nobody, be its last fetch ever so long ago; once its disk has lost
+    something, the leader asks it out when it looks next."""
+    run = Leader()
+    run.passes(60)
+    run.fetched(1, 3, 0)
+    run.passes(2.2)
+    assert run.status() == ("vacuous", 0), "time to look, and a quarter of a second"
+    run.passes(0.2)
+    assert run.status() == ("violated", 1)
+    again = Leader()
+    again.passes(60)
+    again.fetched(1, 3, 0)
+    again.fetched(1, 3, 1)
+    again.passes(60)
+    assert again.status() == ("vacuous", 0)
+
+
 def test_a_proposal_that_was_given_up_is_in_the_way_until_it_is_answered() -> None:
     """Shows that a leader whose answer is lost, again and again, is not late, nor when it leads anew; and that it is
     late some time after the answer."""

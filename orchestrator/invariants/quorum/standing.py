@@ -1,0 +1,225 @@
+"""Q23: that a voter which hears of no leader stands for election in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.node.spec import node_name
+from actors.trace.events import (
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
+    NodeDown,
+    NodeUp,
+    QRole,
+    QVote,
+    QVoters,
+    Stamped,
+)
+from chaos.faults.kinds import kinds_of
+from chaos.faults.process import NodeBounce, NodeShutdown
+from orchestrator.invariants.folds.bounds import NEVER_US, SLACK_US, longest_ms
+from orchestrator.invariants.folds.broken_links import PARTITIONS, BrokenLinks, Cuts
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Deadline,
+    Emissions,
+    KeyedInvariant,
+    Profile,
+    State,
+    Witness,
+    witness,
+)
+from orchestrator.invariants.folds.hindered_timers import HinderedTimers
+from orchestrator.invariants.folds.routes import METADATA_LOG
+from orchestrator.invariants.mirrors.voter_sets import VoterSets
+
+FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
+ELECTION_TIMEOUT = "controller.quorum.election.timeout.ms"
+BACKOFF_MAX = "controller.quorum.election.backoff.max.ms"
+
+SIM_SLACK_US = 100_000
+"""By how much a voter may be late in the sim besides, where nothing takes longer than its timers say: what was on its
+way when a fault began still arrives."""
+
+LEAVING = kinds_of(NodeShutdown, NodeBounce)
+"""Faults by which a process shuts down in good order. From then on it stands for no election."""
+
+
+class Waiting(msgspec.Struct):
+    """A voter in a role in which it waits. leader: of its epoch, "" where it follows nobody. since_us: when it took up
+    the role, gave another one its vote, or had the right time again."""
+
+    role: str
+    epoch: int
+    leader: str
+    since_us: int
+    by: Witness
+
+
+class Stand(State):
+    """waiting: by voter. leads: node -> epoch that it leads; stopped_us: node -> when it led no more. timers: whose are
+    wrong. leaving: who shuts down. cuts, delays: of the links. fetch_us, elect_us: the time-outs, by node, the longest
+    one under "". armed_us: the next deadline that was asked for."""
+
+    waiting: dict[str, Waiting] = {}
+    leads: dict[str, int] = {}
+    stopped_us: dict[str, int] = {}
+    timers: HinderedTimers = msgspec.field(default_factory=HinderedTimers)
+    leaving: set[str] = set()
+    cuts: Cuts = msgspec.field(default_factory=Cuts)
+    delays: BrokenLinks = msgspec.field(default_factory=BrokenLinks)
+    voters: VoterSets = msgspec.field(default_factory=VoterSets)
+    fetch_us: dict[str, int] = {}
+    elect_us: dict[str, int] = {}
+    slack_us: int = SLACK_US
+    armed_us: int = NEVER_US
+
+    def since_us(self, voter: str) -> int:
+        """Since when a voter has waited in vain; ``NEVER_US`` as long as it need not."""
+        waiting = self.waiting[voter]
+        if self.timers.are_wrong(voter) or voter in self.leaving:
+            return NEVER_US
+        if not waiting.leader:
+            return waiting.since_us
+        silent = [self.cuts.since_us(*pair) for pair in ((voter, waiting.leader), (waiting.leader, voter))]
+        if self.leads.get(waiting.leader) != waiting.epoch:
+            silent.append(self.stopped_us.get(waiting.leader, 0))
+        silent = [each for each in silent if each >= 0]
+        if not silent:
+            return NEVER_US
+        return max(waiting.since_us, min(silent), self.delays.whole_since_us(voter, waiting.leader))
+
+    def due_us(self, voter: str) -> int:
+        """When it stands for election at the latest; ``NEVER_US`` while nothing makes it."""
+        since_us = self.since_us(voter)
+        timeouts = self.fetch_us if self.waiting[voter].leader else self.elect_us
+        return NEVER_US if since_us >= NEVER_US else since_us + timeouts.get(voter, timeouts[""]) + self.slack_us
+
+
+class VotersStandInTime(KeyedInvariant[Stand]):
+    """The quorum has a leader again because the voters that miss it stand for election. If one of them waits for longer
+    than its time-out, others may stand in its place, and nobody notices; if it is the only one that can win, the
+    cluster has no controller.
+
+    Example: controller-1 leads epoch 7 and is killed. Controller-2 follows it, and still does five seconds later,
+    although controller.quorum.fetch.timeout.ms is 2000. Or controller-2 has asked for votes in epoch 8, got none, and
+    asks no more: a candidate waits for controller.quorum.election.timeout.ms, and up to twice as long.
+    """
+
+    id = "Q23"
+    title = "A voter that cannot hear from a leader stands for election when its time-out is over"
+    source = "KIP-595; KIP-996; Kafka's KafkaRaftClient.pollFollowerAsVoter, pollCandidate, pollUnattached"
+    tested_when = "a voter stands for election that its leader could not reach, or that waited for one"
+    unseen = (
+        "Followers whose leader is up and leads, and whose links to it are whole: what they hear is not in the trace.",
+        "Voters while a clock, a pause or a slow disk falsifies their time, and for the same period after it.",
+    )
+    route = METADATA_LOG
+    types = (QRole, QVote, QVoters, NodeUp, NodeDown)
+
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault, ClockSet, DiskRuleChange)
+
+    def initial(self, key: str, profile: Profile) -> Stand:
+        state = Stand(key, voters=VoterSets.starting_with(profile.voters))
+        backoff_ms = longest_ms(profile, BACKOFF_MAX)
+        for node in ("", *map(node_name, profile.voters), *profile.nodes):
+            fetch_ms, election_ms = longest_ms(profile, FETCH_TIMEOUT), longest_ms(profile, ELECTION_TIMEOUT)
+            if node:
+                fetch_ms = int(profile.setting(FETCH_TIMEOUT, node, fetch_ms))
+                election_ms = int(profile.setting(ELECTION_TIMEOUT, node, election_ms))
+            state.fetch_us[node] = 1000 * fetch_ms
+            state.elect_us[node] = 1000 * (2 * election_ms + backoff_ms)
+        state.slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
+        return state
+
+    # ---- what keeps a voter from hearing, or from measuring its time -------------------------------------------
+
+    def hear(self, state: Stand, event: Stamped) -> Emissions:
+        body: Any = event.body
+        for node, late_us in state.timers.take(event, body):
+            if (waiting := state.waiting.get(node)) is not None:
+                waiting.since_us = event.wall + late_us
+        if type(body) is CtlFault:
+            if body.kind in PARTITIONS:
+                state.cuts.take(body, event.wall)
+            else:
+                state.delays.take(body, event.wall)
+            if body.kind in LEAVING:
+                self._leave(state, event, body)
+        return self._arm(state)
+
+    @staticmethod
+    def _leave(state: Stand, event: Stamped, body: CtlFault) -> None:
+        if body.phase == "start":
+            state.leaving.update(body.targets)
+            return
+        state.leaving.difference_update(body.targets)
+        for node in state.waiting.keys() & set(body.targets):
+            state.waiting[node].since_us = event.wall
+
+    # ---- the roles ----------------------------------------------------------------------------------------------
+
+    def step(self, state: Stand, event: Stamped) -> Emissions:
+        body = event.body
+        if type(body) is QRole:
+            self._takes_up(state, event, body)
+        elif type(body) is QVote:
+            waiting = state.waiting.get(event.node)
+            if waiting is not None and body.granted and not body.pre:
+                waiting.since_us = event.wall
+        elif type(body) is QVoters:
+            state.voters.take(event, body)
+            if event.node not in state.voters.of(event.node):
+                state.waiting.pop(event.node, None)
+        elif isinstance(body, NodeUp | NodeDown):
+            if type(body) is NodeUp:
+                state.leaving.discard(event.node)
+            state.waiting.pop(event.node, None)
+            self._stops(state, event)
+        return self._arm(state)
+
+    def _takes_up(self, state: Stand, event: Stamped, body: QRole) -> None:
+        node, before = event.node, state.waiting.pop(event.node, None)
+        if before is not None and body.role in ("prospective", "candidate"):
+            state.waiting[node] = before
+            state.tested += state.since_us(node) < NEVER_US
+            del state.waiting[node]
+        if body.role == "leader":
+            state.leads[node] = body.epoch
+            return
+        self._stops(state, event)
+        if state.voters.of(node).get(node) in ("", body.directory_id):
+            leader = node_name(body.leader_id) if body.role == "follower" else ""
+            state.waiting[node] = Waiting(body.role, body.epoch, leader, event.wall, witness(event))
+
+    @staticmethod
+    def _stops(state: Stand, event: Stamped) -> None:
+        if state.leads.pop(event.node, None) is not None:
+            state.stopped_us[event.node] = event.wall
+
+    # ---- when it is due -----------------------------------------------------------------------------------------
+
+    def _arm(self, state: Stand) -> Emissions:
+        due_us = min(map(state.due_us, state.waiting), default=NEVER_US)
+        if due_us >= state.armed_us:
+            return NOTHING
+        state.armed_us = due_us
+        return (Deadline(due_us),)
+
+    def expire(self, state: Stand, at_us: int) -> Emissions:
+        state.armed_us = NEVER_US
+        found: list[Any] = []
+        for voter in [each for each in state.waiting if state.due_us(each) <= at_us]:
+            after_us = state.due_us(voter) - state.since_us(voter)
+            waiting = state.waiting.pop(voter)
+            state.tested += 1
+            what = f"followed {waiting.leader}" if waiting.leader else f"was {waiting.role}"
+            why = "it could hear from it last" if waiting.leader else "its election time-out began"
+            sentence = f"{voter} still {what} in epoch {waiting.epoch} {after_us / 1_000_000:g} s after {why}"
+            found.extend(self.violated(state.key, sentence, waiting.by))
+        return [*found, *self._arm(state)]
