@@ -532,6 +532,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="processors",
     ),
     Defect(
+        "passing-errors-end-producers",
+        "actors.client",
+        "C12",
+        "A transactional producer takes a retriable error of a coordinator for fatal.",
+        nemesis="transactions",
+    ),
+    Defect(
         "failed-sends-forgotten",
         "actors.client",
         "C10",

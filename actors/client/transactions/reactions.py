@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from actors.node.errors import KafkaError, traits
@@ -61,12 +62,12 @@ FATAL_FOR_BATCHES = (
 """Errors of Produce after which the producer is of no use (``maybeTransitionToErrorState``)."""
 
 
-def reaction_to(kind: Kind, error: int) -> Reaction:
+def reaction_to(kind: Kind, error: int, defects: Sequence[str] = ()) -> Reaction:
     """What to do about an error that is not 0. What nobody expects is fatal."""
     found = REACTIONS[kind].get(error)
     if found is not None:
         return found
-    if traits(error).retriable:
+    if traits(error).retriable and "passing-errors-end-producers" not in defects:
         return "retry"
     if kind == "add-partitions" and error not in FATAL_FOR_PARTITIONS:
         return "skip"

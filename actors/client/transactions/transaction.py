@@ -400,7 +400,7 @@ class Transaction(msgspec.Struct):
         if error:
             step.record(ErrorSeen("", APIS[request.kind].name, ended.version, error, ended.peer))
             self._doubt(request, error)
-            reaction = reaction_to(request.kind, error)
+            reaction = reaction_to(request.kind, error, step.defects)
             if request.kind == "end" and not request.commit and reaction == "abortable":
                 reaction = "fatal"  # to abort again would lead nowhere
             self._react(identity, request, error, reaction)
@@ -444,7 +444,7 @@ class Transaction(msgspec.Struct):
             if not error:
                 continue
             step.record(ErrorSeen(tp, Api.AddPartitionsToTxn.name, ended.version, error, ended.peer))
-            reaction = reaction_to(request.kind, error)
+            reaction = reaction_to(request.kind, error, step.defects)
             if reaction != "skip":
                 first = error == E.CONCURRENT_TRANSACTIONS and not self.added
                 self._react(identity, request, error, reaction, first)
@@ -465,7 +465,7 @@ class Transaction(msgspec.Struct):
                 self.offsets.pop(tp, None)
                 continue
             step.record(ErrorSeen(tp, Api.TxnOffsetCommit.name, ended.version, error, ended.peer))
-            reaction = reaction_to(request.kind, error)
+            reaction = reaction_to(request.kind, error, step.defects)
             if reaction == "look-up":
                 if not looked_up:
                     self._look_up(request)

@@ -15,17 +15,21 @@ from actors.node.spec import partition_name, split_topic_partition
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
+    BeginInvoke,
     ClockSet,
     CommitInvoke,
     CommitReturn,
     CommittedReturn,
+    EndReturn,
     ErrorSeen,
+    InitReturn,
     MetaView,
     NodeDown,
     NodeUp,
     OpReturn,
     Rpc,
     SendInvoke,
+    SendOffsetsReturn,
     SendReturn,
     Stamped,
 )
@@ -36,6 +40,22 @@ from orchestrator.invariants.folds.routes import NODE
 
 E = KafkaError
 _NAMES = {each.name: each for each in KafkaError}
+
+TRANSACTIONAL: dict[type[OpReturn], str] = {
+    InitReturn: "initTransactions",
+    SendOffsetsReturn: "sendOffsetsToTransaction",
+    EndReturn: "the end of its transaction",
+}
+"""Calls of a transactional producer that return, and their names for a sentence."""
+
+ASKED_FOR_THEM = (
+    Api.InitProducerId.name,
+    Api.AddPartitionsToTxn.name,
+    Api.AddOffsetsToTxn.name,
+    Api.TxnOffsetCommit.name,
+    Api.EndTxn.name,
+)
+"""What these calls ask coordinators."""
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -80,7 +100,8 @@ class InStep(msgspec.Struct):
 class Patience(State):
     """Of a node. sends: by uid; calls: commits that an application waits for, and deletions of records, by operation.
     refused: first record of a batch -> how often it was refused so far; lost: how many Produce calls were not answered.
-    failing: the step in which sends fail. right_us: since when its clock has been right, -1 it is not. topic_ids: by
+    failing: the step in which sends fail; failed: errors of the sends that have failed since the last transaction
+    began. right_us: since when its clock has been right, -1 it is not. topic_ids: by
     name, as the node was told first; anew: names that topics have had which were created again, where it gives up for
     that what it asked of the former ones (``topics``)."""
 
@@ -94,6 +115,7 @@ class Patience(State):
     refused: dict[str, int] = {}
     lost: int = 0
     failing: InStep = msgspec.field(default_factory=InStep)
+    failed: set[int] = set()
     moving: Moving | None = None
     right_us: int = 0
     topic_ids: dict[str, str] = {}
@@ -102,7 +124,7 @@ class Patience(State):
     def begin(self) -> None:
         """A node that starts has asked for nothing."""
         self.sends, self.calls, self.refused, self.moving = {}, {}, {}, None
-        self.topic_ids, self.anew = {}, set()
+        self.topic_ids, self.anew, self.failed = {}, set(), set()
 
     def judges(self, begun: Begun) -> bool:
         """Whether its clock has been right since."""
@@ -115,12 +137,13 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
 
     Example: delivery.timeout.ms is 120 s, and after 200 ms a batch of producer-1 is refused with
     NOT_ENOUGH_REPLICAS: producer-1 sends it again, and does not return that error. The operations are sends,
-    ``commitSync``, look-ups of committed positions and DeleteRecords. A send ends with a retriable error once
-    delivery.timeout.ms is over or its batch was sent again as often as retries allows, the first record of a batch
-    being the oldest; a commit once default.api.timeout.ms is over, or the 30 s in which a consumer is closed, whichever
-    is less; DeleteRecords once default.api.timeout.ms is over. A look-up of committed positions never does. A send
-    that ends because its topic was created anew begins again in the same step. With mend.former-epoch = topic-id a
-    commit for a former topic is not tried again.
+    ``commitSync``, look-ups of committed positions, DeleteRecords, and the calls of transactional producers. A send
+    ends with a retriable error once delivery.timeout.ms is over or its batch was sent again as often as retries
+    allows, the first record of a batch being the oldest; a commit once default.api.timeout.ms is over, or the 30 s
+    in which a consumer is closed, whichever is less; DeleteRecords once default.api.timeout.ms is over. A look-up
+    of committed positions never does, nor a call of a transactional producer, except with the error of a send that
+    has failed in its transaction. A send that ends because its topic was created anew begins again in the same
+    step. With mend.former-epoch = topic-id a commit for a former topic is not tried again.
     """
 
     id = "C12"
@@ -130,6 +153,7 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
     route = NODE
     types = (
         *(SendInvoke, SendReturn, CommitInvoke, CommitReturn, CommittedReturn, AdminInvoke, AdminReturn),
+        *(BeginInvoke, *TRANSACTIONAL),
         *(ErrorSeen, Rpc, MetaView, NodeUp, NodeDown, ClockSet),
     )
     cases = {Rpc: (Api.Produce.name,)}
@@ -174,6 +198,8 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
         elif kind is CommitInvoke or kind is AdminInvoke:
             if body.how == "sync" if kind is CommitInvoke else body.call == DELETE_RECORDS:
                 remember(state.calls, body.op, Begun(event.wall, witness(event)), OPEN_REMEMBERED)
+        elif kind is BeginInvoke:
+            state.failed = set()
         elif kind is ErrorSeen:
             self._met(state, body)
         elif kind is Rpc:
@@ -199,7 +225,7 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
                 state.refused[body.uid] = state.refused.get(body.uid, 0) + 1
         elif body.api == Api.OffsetCommit.name:
             state.tested += retriable and bool(state.calls)
-        elif body.api in (Api.OffsetFetch.name, Api.DeleteRecords.name):
+        elif body.api in (Api.OffsetFetch.name, Api.DeleteRecords.name, *ASKED_FOR_THEM):
             state.tested += retriable
 
     @staticmethod
@@ -238,6 +264,7 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
         refused = state.refused.pop(body.uid, 0)
         if body.outcome == "ok":
             return NOTHING
+        state.failed.add(body.error)
         if body.error == E.UNKNOWN_TOPIC_ID and not body.broker:
             state.moving = Moving(body.uid, begun, refused, witness(event))
             return NOTHING
@@ -257,10 +284,21 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
 
     # ---- other operations -------------------------------------------------------------------------------------
 
+    def _ended(self, state: Patience, event: Stamped, body: OpReturn) -> Emissions:
+        """A call of a transactional producer returns. It tries again without limit."""
+        excused = type(body) is not InitReturn and body.error in state.failed
+        if body.outcome == "ok" or excused or not traits(body.error).retriable:
+            return NOTHING
+        state.tested += 1
+        sentence = f"{state.key} gave {TRANSACTIONAL[type(body)]} up with {error_name(body.error)}"
+        return self.violated(state.key, sentence, event)
+
     def _returned(self, state: Patience, event: Stamped, body: Any) -> Emissions:
         kind = type(body)
         if kind is SendReturn:
             return self._sent(state, event, body)
+        if kind in TRANSACTIONAL:
+            return self._ended(state, event, body)
         if kind is CommittedReturn:
             if body.outcome != "fail" or body.error == E.UNKNOWN_TOPIC_OR_PARTITION or not traits(body.error).retriable:
                 return NOTHING

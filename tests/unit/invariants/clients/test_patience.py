@@ -10,15 +10,19 @@ from actors.node.errors import KafkaError as E
 from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
+    BeginInvoke,
     ClockSet,
     CommitInvoke,
     CommitReturn,
     CommittedReturn,
+    EndReturn,
     ErrorSeen,
+    InitReturn,
     MetaView,
     NodeDown,
     Rpc,
     SendInvoke,
+    SendOffsetsReturn,
     SendReturn,
 )
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
@@ -283,3 +287,47 @@ def test_a_node_that_starts_again() -> None:
     trace.up("client-1", "client")
     trace.fails(500, "p:0", E.REQUEST_TIMED_OUT, "")
     assert trace.judged == (0, 0)
+
+
+def init_ends(outcome: Any, error: int) -> InitReturn:
+    """``initTransactions`` returns."""
+    return InitReturn("i", outcome, error, "t")
+
+
+def offsets_end(outcome: Any, error: int) -> SendOffsetsReturn:
+    """``sendOffsetsToTransaction`` returns."""
+    return SendOffsetsReturn("o", outcome, error, "t", 1, "g", {})
+
+
+def transaction_ends(outcome: Any, error: int) -> EndReturn:
+    """``commitTransaction`` returns."""
+    return EndReturn("e", outcome, error, "t", 1, 7, 0, True, True, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("returns", "what"),
+    [
+        (init_ends, "initTransactions"),
+        (offsets_end, "sendOffsetsToTransaction"),
+        (transaction_ends, "the end of its transaction"),
+    ],
+)
+def test_calls_of_a_transactional_producer(returns: Any, what: str) -> None:
+    """Shows that they end with an error which does not pass, or with that of a send of this transaction; that a
+    producer which has just begun has none; and what tests C12."""
+    run = Client()
+    run.does(0, ErrorSeen("", "AddPartitionsToTxn", 3, E.CONCURRENT_TRANSACTIONS, "broker-1"))
+    run.does(9000, returns("ok", 0))
+    run.does(0, returns("fail", E.PRODUCER_FENCED))
+    assert (run.result("C12").status, run.result("C12").tested) == ("held", 1)
+    run.does(0, returns("fail", E.COORDINATOR_LOAD_IN_PROGRESS))
+    (finding,) = run.result("C12").violations
+    assert finding.sentence == f"client-1 gave {what} up with COORDINATOR_LOAD_IN_PROGRESS"
+    for again in (False, True):
+        run = Client()
+        run.send(0, "a")
+        run.fails(3000, "a", E.REQUEST_TIMED_OUT, broker="")
+        if again:
+            run.does(0, BeginInvoke("b", "t", 2, 7, 0, 2))
+        run.does(0, returns("fail", E.REQUEST_TIMED_OUT))
+        assert run.result("C12").violated == (again or returns is init_ends)
