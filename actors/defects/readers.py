@@ -23,6 +23,13 @@ READER_DEFECTS: tuple[Defect, ...] = (
         nemesis=_NEMESIS,
     ),
     Defect(
+        "answers-taken-for-damaged",
+        _WHERE,
+        "X1",
+        "A look-up takes what the store answers for damaged.",
+        nemesis=_NEMESIS,
+    ),
+    Defect(
         "lookup-ignores-timeout",
         _WHERE,
         "R2",

@@ -82,7 +82,7 @@ class RemoteLogOffsetReader(ReaderTask):
         assert self.segment is not None, "a segment is searched"
         asked, answer = self.store.request, self.store.take()
         try:
-            data = b"" if answer is None else bytes(answer.data)
+            data = b"" if answer is None or "answers-taken-for-damaged" in turn.step.defects else bytes(answer.data)
             if isinstance(asked, FetchIndexRequest):
                 turn.readers.indexes.put(self.segment.key, TIMESTAMP, read_index(data))
                 return

@@ -6,6 +6,7 @@ import msgspec
 
 from actors.node.errors import KafkaError, error_name
 from actors.node.messages import APIS
+from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
     CoordRefuse,
     FetchRefused,
@@ -17,6 +18,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartAssume,
+    PartRemove,
     RemoteFetchEnd,
     ReplyPartition,
     Rpc,
@@ -74,7 +76,9 @@ class Server(State):
     log has of idempotent producers; ``ends``: partition -> where its log ends; ``unverified``: partition -> how many
     batches may be refused as it was in trouble with the coordinator of their transactions; ``failed_reads``:
     "connection partition" -> the event by which a look-up in remote storage was rejected, or ended in an error;
-    ``failed_fetches``: connection -> the reads of its Fetch that came to such an end."""
+    ``failed_fetches``: connection -> the reads of its Fetch that came to such an end; ``store_answered``: the last call
+    to the remote store that was answered without an error, and the step in which that was: its cause and request;
+    ``removed``: partitions of which the topic was removed."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
@@ -82,6 +86,8 @@ class Server(State):
     unverified: dict[str, int] = {}
     failed_reads: dict[str, Witness] = {}
     failed_fetches: dict[str, FailedReads] = {}
+    store_answered: tuple[str, str, Witness] | None = None
+    removed: dict[str, bool] = {}
 
     def failed_of(self, body: FetchTold | FetchRefused | RemoteFetchEnd | TierTask) -> FailedReads | None:
         """What came to such an end of the Fetch that an event is about."""
@@ -107,13 +113,14 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
 
     A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
-    UNKNOWN_SERVER_ERROR for that partition.
+    UNKNOWN_SERVER_ERROR for that partition. A read must not fail, either, at an answer of the store that has what was
+    asked for.
     """
 
     id = "X1"
     title = (
         "Servers answer only with errors that the API documents, and with each error only for its reasons; a Fetch is "
-        "told of a failed read from remote storage"
+        "told of a failed read from remote storage, and no read fails without cause"
     )
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = (
@@ -134,12 +141,24 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (PartRemove,)
+
     def initial(self, key: str, profile: Profile) -> Server:
         return Server(key)
+
+    def hear(self, state: Server, event: Stamped) -> Emissions:
+        assert isinstance(event.body, PartRemove)
+        remember(state.removed, event.body.tp, True, OPEN_REMEMBERED)
+        return NOTHING
 
     def step(self, state: Server, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is Rpc:
+            if body.dst == REMOTE_STORE:
+                well = body.outcome == "answered" and not body.errors
+                state.store_answered = (event.cause, event.req, witness(event)) if well else None
             if body.errors and body.outcome == "answered":
                 state.tested += 1
                 return self._documented(state, event, body.api, body.dst, body.errors)
@@ -157,6 +176,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         elif type(body) is TierTask:
             if body.phase == "reject" or (body.phase == "finish" and body.error):
                 self._failed(state, event, body)
+                return self._fails(state, event, body)
         elif type(body) is CoordRefuse:
             return self._refused(state, event, body)
         elif type(body) is FetchTold:
@@ -224,6 +244,21 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         what = _error_of(body.tp, body.error if body.phase == "finish" else E.UNKNOWN_SERVER_ERROR)
         failed.errors[what] = witness(event)
         failed.untold.add(what)
+
+    def _fails(self, state: Server, event: Stamped, body: TierTask) -> Emissions:
+        """A read ends without a result. Kafka has no code for what the remote store did not do; if its last answer, in
+        this step, is what was asked for, something else is wrong."""
+        if body.phase != "finish" or body.error != E.UNKNOWN_SERVER_ERROR:
+            return NOTHING
+        state.tested += 1
+        last = state.store_answered
+        if last is None or last[:2] != (event.cause, event.req) or body.tp in state.removed:
+            return NOTHING
+        sentence = (
+            f"{event.node} gave the read {body.task} of {body.tp} from remote storage up with "
+            f"{error_name(body.error)}, although the store had answered without an error"
+        )
+        return self.violated(state.key, sentence, last[2], event)
 
     def _fetched(self, state: Server, event: Stamped, body: FetchTold) -> Emissions:
         failed = state.failed_of(body)

@@ -12,6 +12,7 @@ from actors.trace.events import (
     FetchTold,
     LogAppend,
     LogStart,
+    PartRemove,
     ReaderTaskPhase,
     RemoteFetchEnd,
     ReplyPartition,
@@ -330,6 +331,37 @@ def test_a_read_that_failed_has_no_error_of_its_own(phase: ReaderTaskPhase, erro
     produced.emit("broker-1", TierTask(TP, "reader", 1, "list-offsets", "reject", "c", 1, 0, 0, 1, 1))
     produced.reply(1, "Produce", told(E.UNKNOWN_SERVER_ERROR))
     assert produced.result("X1").status == "violated"
+
+
+@pytest.mark.parametrize("kind", ["list-offsets", "fetch"])
+def test_a_read_fails_by_what_the_store_does(kind: Any) -> None:
+    """Shows that a read may fail in a step with a call that failed, or with none; not in that in which the store has
+    answered; and that it may where there is no such partition any more."""
+
+    def read(
+        outcome: Any, errors: list[int], req: str = "r1", error: E = E.UNKNOWN_SERVER_ERROR, removed: bool = False
+    ) -> TraceBuilder:
+        trace = TraceBuilder()
+        if removed:
+            trace.emit("controller-1", PartRemove(TP, 9, 1, "t"))
+        trace.cause, trace.req = "remote-store-1/0/5", "r1"
+        trace.emit("broker-1", Rpc("FetchIndex", 0, "remote-store-1", "reader-0", 7, outcome, errors))
+        trace.req = req
+        trace.emit("broker-1", TierTask(TP, "reader", 3, kind, "finish", "c", 1, 0, 0, 1, 1, error=int(error)))
+        return trace
+
+    assert read("answered", [int(E.KAFKA_STORAGE_ERROR)]).result("X1").violated == 0
+    assert read("timeout", []).result("X1").violated == 0
+    assert read("answered", [], req="r2").result("X1").violated == 0
+    assert read("answered", [], error=E.NOT_LEADER_OR_FOLLOWER).result("X1").violated == 0
+    wrong = read("answered", [])
+    (finding,) = wrong.result("X1").violations
+    assert finding.sentence == (
+        "broker-1 gave the read 3 of orders-0 from remote storage up with UNKNOWN_SERVER_ERROR, although the store had "
+        "answered without an error"
+    )
+    assert finding.events == [wrong.events[-2].id, wrong.events[-1].id]
+    assert read("answered", [], removed=True).result("X1").violated == 0
 
 
 FAILED = int(E.UNKNOWN_SERVER_ERROR)
