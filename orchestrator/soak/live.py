@@ -54,7 +54,7 @@ class CheckerProcess:
         self.starts += 1
         root = str(Path(orchestrator.__file__).resolve().parents[1])
         known = os.environ.get("PYTHONPATH", "")
-        with (self._soak.path / LOG).open("wb") as log:
+        with (self._soak.path / LOG).open("ab") as log:  # why the one before has ended stays to be read
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "orchestrator.soak.checker", str(self._soak.path)],
                 stdin=subprocess.DEVNULL,

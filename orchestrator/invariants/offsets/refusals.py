@@ -48,10 +48,13 @@ _REASONED = 2
 
 
 class Refusal(msgspec.Struct):
-    """A refusal that was not followed up so far. ``refreshed``: metadata that came since, for no other reason."""
+    """A refusal that was not followed up so far. ``call``: that was refused, ``at_us``: when. ``refreshed``: metadata
+    that were asked for since, for no other reason."""
 
     by: Witness
     broker: str
+    call: int
+    at_us: int
     refreshed: Witness | None = None
 
 
@@ -76,7 +79,8 @@ class Client(State):
     """One client. ``allowed``: refreshes of metadata that have another reason than a refusal; ``answers``: id of a
     broker's answer -> what it told by partition: the answer is the cause of what the client makes of it;
     ``refetching``: partition -> error of its last Fetch, and that error's event; ``clock``: a fault changed its
-    clock; ``as_consumer``: it asks as a consumer's call does; ``policy``: its auto.offset.reset."""
+    clock; ``as_consumer``: it asks as a consumer's call does; ``policy``: its auto.offset.reset. ``call``: its number
+    of the call that ended last, ``asked_us``: when that was sent."""
 
     role: str = ""
     api_timeout_us: int = 0
@@ -91,6 +95,8 @@ class Client(State):
     clock: bool = False
     as_consumer: bool = False
     policy: str = ""
+    call: int = -1
+    asked_us: int = 0
 
 
 class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
@@ -149,6 +155,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
     def step(self, state: Client, event: Stamped) -> Emissions:
         body = event.body
         if type(body) is Rpc:
+            state.call, state.asked_us = body.correlation_id, event.wall - 1000 * body.took_ms
             # Metadata with an error in it (a partition without a leader) has to be asked for again.
             if body.outcome != "answered" or (body.errors and body.api == Api.Metadata.name):
                 state.allowed = _REASONED
@@ -196,7 +203,7 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
         if body.api == Api.ListOffsets.name and body.tp:
             found = self._followed_up(state, body.tp, event)
             if body.error == REFUSED:
-                state.refused[body.tp] = Refusal(witness(event), body.broker)
+                state.refused[body.tp] = Refusal(witness(event), body.broker, state.call, event.wall)
         if not body.tp or traits(body.error).invalid_metadata:
             state.allowed = _REASONED
         return found
@@ -251,7 +258,8 @@ class ClientsAbsorbTheRefusal(KeyedInvariant[Client]):
             return
         waiting = {asking.tp for asking in state.open.values()} - set(state.refused)
         for refusal in state.refused.values():
-            if not waiting and refusal.refreshed is None:
+            asked_since = state.call > refusal.call and state.asked_us >= refusal.at_us
+            if asked_since and not waiting and refusal.refreshed is None:
                 refusal.refreshed = witness(event)
 
     def _moved(self, state: Client, event: Stamped, body: ConsPos) -> Emissions:

@@ -29,17 +29,25 @@ class Refused:
         self.asked = -1 if role == "list-offsets" else -2
         self.trace = TraceBuilder(**profile)
         self.trace.emit(client, NodeUp(role, -1, "", False, False))
+        self.calls = 0
         for _ in range(2):
             self.view()
         self.op = self.trace.invoke(client)
         self.refusal = self.error(78)
 
-    def view(self, **epochs: int) -> str:
+    def call(self, api: str, broker: str, number: int = 0, took_ms: int = 0) -> None:
+        """A call of the client is answered: by default the next one, which was sent just now."""
+        self.calls += not number
+        self.trace.emit(self.client, Rpc(api, 7, broker, "c", number or self.calls, "answered", [], took_ms=took_ms))
+
+    def view(self, call: int = 0, took_ms: int = 0, **epochs: int) -> str:
         """Metadata arrives."""
+        self.call("Metadata", "broker-1", call, took_ms)
         return self.trace.emit(self.client, MetaView("broker-1", {f"orders-{tp}": e for tp, e in epochs.items()}, []))
 
     def error(self, error: int, api: str = "ListOffsets", tp: str = TP) -> str:
         """An answer that the client goes on after."""
+        self.call(api, "broker-2")
         return self.trace.emit(self.client, ErrorSeen(tp, api, 7, error, "broker-2"))
 
     def answered(self, offset: int, error: int = 0) -> None:
@@ -91,6 +99,16 @@ def test_a_client_that_refreshes_its_metadata() -> None:
         assert calling.trace.result("H9").status == status
 
 
+def test_metadata_that_was_asked_for_before() -> None:
+    """Shows that metadata are nothing that come after a refusal, and were asked for before it, or before what was
+    refused."""
+    for call, took_ms in ((0, 9), (1, 0)):
+        refused = Refused()
+        refused.view(call, took_ms)
+        refused.ends()
+        assert refused.trace.result("H9").status == "held"
+
+
 def test_metadata_that_is_asked_for_until_there_is_a_leader() -> None:
     """Shows that answers with an error in them are a reason to refresh again, as often as they come, and that the one
     that has none ends it."""
@@ -129,14 +147,14 @@ def test_a_client_that_hands_the_error_on() -> None:
     result = early.trace.result("H9")
     assert result.violations[0].events == [fail]
     assert result.violations[0].sentence == (
-        "list-offsets-1 returned OFFSET_NOT_AVAILABLE for orders-0 to its application after 2 ms, before "
+        "list-offsets-1 returned OFFSET_NOT_AVAILABLE for orders-0 to its application after 3 ms, before "
         "default.api.timeout.ms=60,000 was over"
     )
     late = Refused(config={"default.api.timeout.ms": 1})
     late.ends(78)
     assert late.trace.result("H9").status == "held"
     for apart, status in ((1_000, "violated"), (1_001, "held")):
-        almost = Refused(config={"default.api.timeout.ms": 3})
+        almost = Refused(config={"default.api.timeout.ms": 4})
         almost.trace.apart = apart
         almost.ends(78)
         assert almost.trace.result("H9").status == status, "whole milliseconds are what a client counts"
