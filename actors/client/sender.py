@@ -118,7 +118,7 @@ class Sender(msgspec.Struct):
             if batch is not None:
                 self.accumulator.take_head(tp)
                 batch.leader_epoch = leader.epoch
-                if self.idempotent and not batch.has_sequence:
+                if self.idempotent and not batch.has_sequence and "batches-unnumbered" not in step.defects:
                     self.transactions.assign(batch, 1 if "sequence-from-one" in step.defects else 0)
                 batches.append(batch)
         return batches

@@ -48,6 +48,13 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "batches-unnumbered",
+        "actors.client",
+        "T1",
+        "An idempotent producer sends its batches without id and sequence numbers.",
+        nemesis="clients",
+    ),
+    Defect(
         "old-producer-epoch-taken",
         "actors.log",
         "T3",

@@ -72,9 +72,15 @@ class IdempotentWritesAppearOnce(LogInvariant[Copies]):
 
     def _acknowledged(self, state: Copies, event: Stamped, body: SendReturn, mirror: LogMirror) -> Emissions:
         copy = mirror.records.copy_of(body.uid)
-        if copy is None or copy.numbered == NOT_NUMBERED:
+        if copy is None:
             return NOTHING  # C1 tells whether it is there at all
         state.tested += 1
+        if copy.numbered == NOT_NUMBERED:
+            sentence = (
+                f"record {body.uid} of {event.node}, an idempotent producer, is at offset {copy.offset:,} of "
+                f"{state.key} without a sequence number, so that nobody can tell a second copy of it"
+            )
+            return self.violated(state.key, sentence, copy.by, event)
         if copy.offset == body.offset or any(each.offset == body.offset for each in state.others.get(body.uid, ())):
             return NOTHING
         sentence = (

@@ -302,6 +302,22 @@ def test_a_record_is_committed_once_where_its_acknowledgement_says() -> None:
     )
 
 
+def test_a_record_of_an_idempotent_producer_has_a_number() -> None:
+    """Shows that one without is told when it is acknowledged to an idempotent producer, as no leader could tell it from
+    a second copy."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append(NODE, "p:0")
+    committed = trace.high_watermark(NODE, 1, counted=(1,))
+    told = idempotent(trace, "p:0", 0)
+    (finding,) = trace.result("T1").violations
+    assert finding.events == [committed, told]
+    assert finding.sentence == (
+        "record p:0 of producer-1, an idempotent producer, is at offset 0 of orders-0 without a sequence number, so "
+        "that nobody can tell a second copy of it"
+    )
+
+
 def refusal(sequence: int, error: E = E.OUT_OF_ORDER_SEQUENCE_NUMBER) -> ReplyPartition:
     """An answer of the leader of epoch 0 to a batch of one record."""
     return ReplyPartition(
