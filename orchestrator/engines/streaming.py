@@ -151,11 +151,12 @@ def results(spark: SparkSession, checkpoint: Path, only: Collection[str] | None 
     return conclude(invariants_of(folds(chosen)), results_of(closed.collect()), profile)
 
 
-def states(spark: SparkSession, checkpoint: Path, only: Collection[str] | None = None) -> Iterator[bytes]:
+def states(spark: SparkSession, checkpoint: Path, only: Collection[str] | None = None) -> list[bytes]:
     """What each shard knows, as bytes of a ``SavedShard``."""
     state = _state(spark, checkpoint, _chosen(only))
-    for row in () if state is None else state.select("shard").toLocalIterator():
-        yield bytes(row["shard"])
+    # Not by ``toLocalIterator``: Spark 4 keeps the jobs of one for ever, with all that they brought
+    # (``DAGScheduler.activeQueryToJobs``), so that the heap of a process that asks often is full in half an hour.
+    return [] if state is None else [bytes(row["shard"]) for row in state.select("shard").collect()]
 
 
 def _chosen(only: Collection[str] | None) -> list[str] | None:

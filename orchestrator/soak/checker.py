@@ -109,7 +109,7 @@ class Checker:
 
     def _look(self) -> None:
         """How far the checks are, by what they know."""
-        known = list(states(self._spark, self._state))
+        known = states(self._spark, self._state)
         frontiers = [msgspec.msgpack.decode(each, type=_Known).frontier for each in known]
         newest = max((each.newest for each in frontiers), default=0)
         self._progress = Checked(

@@ -18,7 +18,7 @@ from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout
-from orchestrator.engines.streaming import check_stream, chunks, feed, parts, results as stream_results
+from orchestrator.engines.streaming import SHARDS, check_stream, chunks, feed, parts, results as stream_results, states
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.trace.read import TRACE, read_events, write_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row
@@ -159,13 +159,18 @@ def test_a_stream_and_process_agree(spark: SparkSession, tmp_path: Path) -> None
 @pytest.mark.timeout(300)
 def test_a_stream_of_a_collected_trace(spark: SparkSession, tmp_path: Path) -> None:
     """Shows that a run without logs is streamed from its Parquet files, for some invariants if need be; that nothing
-    gives what nothing gives; and that a checkpoint is not read for other invariants."""
+    gives what nothing gives; that a checkpoint is not read for other invariants; and that a look at the states leaves
+    nothing behind in Spark."""
     events = list(recorded("parity/scenarios/steady"))
     write_events(tmp_path, events)
     checkpoint, only = tmp_path / "checkpoint", ["H1", "X4"]
     (tmp_path / "none").mkdir()
     assert check_stream(parts(spark, tmp_path / "none"), checkpoint) == check([])
     assert check_stream(parts(spark, tmp_path / TRACE), checkpoint, only) == check(events, only)
+    for _ in range(2):
+        assert len(states(spark, checkpoint, only)) == SHARDS
+    open_jobs = spark.sparkContext._jsc.sc().dagScheduler().activeQueryToJobs()
+    assert open_jobs.isEmpty(), "a process that looks again and again would keep all that it has ever read"
     with pytest.raises(OtherLayout, match=r"for H1, X4; this is .* all invariants"):
         check_stream(parts(spark, tmp_path / TRACE), checkpoint)
     with pytest.raises(ValueError, match="no such invariant: H99"):
