@@ -30,8 +30,8 @@ from orchestrator.soak.standing import Standing
 from orchestrator.trace.collect import bury_the_killed, close_open_chunks
 
 LOOK_S = 2.0
-STARTS_MAX = 20
-"""How often the checks are started, at most: what fails that often will not succeed."""
+IN_VAIN_MAX = 20
+"""How often in a row the checks may end without getting any further: what fails that often will not succeed."""
 LOG = "checker.log"
 
 Tell = Callable[[Found], None]
@@ -43,14 +43,19 @@ class CheckerProcess:
     def __init__(self, soak: SoakDir) -> None:
         self._soak = soak
         self._process: subprocess.Popen[bytes] | None = None
+        self._in_vain, self._at_us = 0, -1
         self.starts = 0
 
     def see_to_it(self) -> None:
         """Start it if it does not run. Raises RunError if it failed too often."""
         if self._process is not None and self._process.poll() is None:
             return
-        if self.starts >= STARTS_MAX:
-            raise RunError(f"the checks ended {times(self.starts)}; {self._soak.path / LOG} says why")
+        at_us = read_progress(self._soak).at_us
+        self._in_vain = 0 if at_us > self._at_us else self._in_vain + 1
+        if self._in_vain >= IN_VAIN_MAX:
+            path = self._soak.path / LOG
+            raise RunError(f"the checks ended {times(self._in_vain)} without getting any further; {path} says why")
+        self._at_us = at_us
         self.starts += 1
         root = str(Path(orchestrator.__file__).resolve().parents[1])
         known = os.environ.get("PYTHONPATH", "")
