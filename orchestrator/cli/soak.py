@@ -26,7 +26,7 @@ from orchestrator.soak.directory import Asked, Found, SoakDir, Status, open_soak
 from orchestrator.soak.ledger import Ledger
 from orchestrator.soak.metrics import MetricsServer, parse_place
 from orchestrator.soak.soaking import begin, carry_on, new_standing, resumable, rounds_of
-from orchestrator.soak.words import at_a_glance, line, one_line
+from orchestrator.soak.words import at_a_glance, begun_us, line, one_line
 from orchestrator.verdict import json_line
 from orchestrator.version import __version__
 
@@ -235,7 +235,7 @@ def _carry_on(soak: SoakDir, rounds: Rounds, place: tuple[str, int] | None, as_j
             progress.show(lambda: one_line(status))
 
         def tell(found: Found) -> None:
-            talk.say(f"found       {line(found)}")
+            talk.say(f"found       {line(found, begun_us(asked.runtime, asked.started))}")
 
         standing = new_standing(soak, asked, rounds, show)
         talk.say(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from chaos.words import duration, some
 from orchestrator.soak.directory import Found, Status
@@ -58,7 +59,8 @@ def at_a_glance(status: Status, findings: Sequence[Found], alive: bool) -> str:
     if status.starved_ms:
         waited = duration(status.starved_ms / 1e3)
         lines.append(f"machine     busy: its nodes waited {waited} for processor time, added up")
-    lines += [f"  {line(found)}" for found in findings[-SHOWN:]]
+    since_us = begun_us(status.runtime, status.started)
+    lines += [f"  {line(found, since_us)}" for found in findings[-SHOWN:]]
     return "\n".join(lines) + "\n"
 
 
@@ -66,11 +68,17 @@ def _of(status: Status) -> str:
     return f"{duration(status.time_us / 1e6)} of {duration(status.duration_us / 1e6)}"
 
 
-def line(found: Found) -> str:
-    """A finding on one line."""
+def begun_us(runtime: str, started: str) -> int:
+    """What the clock of a soak's trace showed when it began: the time of day in a live one, in microseconds."""
+    return int(datetime.fromisoformat(started).timestamp() * 1e6) if runtime == "live" else 0
+
+
+def line(found: Found, since_us: int) -> str:
+    """A finding on one line; ``since_us``: ``begun_us``. Which round it was in a live soak does not know at once."""
     known = f" (known: {found.known})" if found.known else ""
     where = f"; evidence/{found.evidence}" if found.evidence else ""
-    return f"{found.invariant}{known} at {duration(found.at_us / 1e6)}, round {found.round}: {found.sentence}{where}"
+    at = f"at {duration((found.at_us - since_us) / 1e6)}" + (f", round {found.round}" if found.round >= 0 else "")
+    return f"{found.invariant}{known} {at}: {found.sentence}{where}"
 
 
 def _list(counts: Mapping[str, int], numbers: bool = False) -> str:

@@ -393,7 +393,7 @@ class LogMirror(msgspec.Struct):
         replica = self.replica(event.node)
         self._freeze(replica)
         ph = self.committed.ph_at(start) if ph is None else ph
-        replica.log = Prefix(start, None if ph == NO_BOUNDARY else ph, epochs)
+        replica.log = Prefix(start, None if ph == NO_BOUNDARY or start == EMPTY_LOG else ph, epochs)
         replica.flushed = start
         replica.follows = -1
 

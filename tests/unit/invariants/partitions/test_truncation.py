@@ -75,6 +75,20 @@ def test_an_append_off_the_lineage() -> None:
     )
 
 
+def test_an_append_to_an_empty_log() -> None:
+    """Shows that an empty log differs from none, be the leader's one that has begun anew at 0."""
+    trace = TraceBuilder()
+    trace.lead(1, 0)
+    trace.append("broker-2", "a", role="follower")
+    trace.emit("broker-2", LogStart(TP, 0, "truncation", -1, 0))
+    trace.logs[TP, "broker-2"] = [(0, 0)]
+    trace.lead(2, 1)
+    trace.append("broker-2", "x", epoch=1)
+    trace.append("broker-3", "x", epoch=1, role="follower")
+    result = trace.result("P12")
+    assert (result.violated, result.tested) == (0, 2)
+
+
 def test_the_answer_to_a_fetch_of_another_leader_epoch() -> None:
     """Shows that what a follower appends or cuts by an answer belongs to a fetch of the leader epoch in which it does;
     an answer to a fetch that the leader took no note of says nothing."""
