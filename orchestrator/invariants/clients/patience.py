@@ -153,7 +153,8 @@ class RetriableErrorsAreRetried(KeyedInvariant[Patience]):
     route = NODE
     types = (
         *(SendInvoke, SendReturn, CommitInvoke, CommitReturn, CommittedReturn, AdminInvoke, AdminReturn),
-        *(BeginInvoke, *TRANSACTIONAL),
+        BeginInvoke,
+        *TRANSACTIONAL,
         *(ErrorSeen, Rpc, MetaView, NodeUp, NodeDown, ClockSet),
     )
     cases = {Rpc: (Api.Produce.name,)}
