@@ -35,9 +35,8 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import METADATA_LOG
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
+from orchestrator.invariants.quorum.check_quorum import ELECTION_TIMEOUT, FETCH_TIMEOUT
 
-FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
-ELECTION_TIMEOUT = "controller.quorum.election.timeout.ms"
 BACKOFF_MAX = "controller.quorum.election.backoff.max.ms"
 
 SIM_SLACK_US = 100_000
