@@ -212,6 +212,8 @@ def _look_at_parquet(part: Path) -> None:
         raise wrong(part, f"not the trace of a run: a Parquet file {what}", RESTORE)
 
 
+COMPRESSED = ".zst"
+"""What the names of journals that were kept compressed end with."""
 JSON_BYTES_MAX = 64 << 20
 
 

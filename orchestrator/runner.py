@@ -392,6 +392,15 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
     return watcher.checked(digest.hexdigest())
 
 
+Judge = Callable[[Iterable[Stamped]], list[InvariantResult]]
+
+
+def check_by(directory: RunDir, plan: Plan, judge: Judge) -> Checked:
+    """Check a collected trace in this process with somebody's own engine."""
+    results = judge(read_events(directory.path))
+    return msgspec.structs.replace(_the_rest(plan, read_events(directory.path)), results=results)
+
+
 def with_paths(verdict: Verdict, directory: RunDir, zero_us: int | None) -> Verdict:
     """A verdict with how each of its violations came about, if the trace is there."""
     if not any(directory.trace.glob("*.parquet")):

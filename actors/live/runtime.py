@@ -568,7 +568,10 @@ class LiveRuntime:
     # ---- trace -------------------------------------------------------------------------------------------
 
     def _note(self, body: AnyTraceEvent) -> None:
-        """Put an event of the runtime's own into the trace, outside of any step."""
+        """Put an event of the runtime's own into the trace, outside of any step; nothing comes after its end, which a
+        rule or a hit may do while the process has still to end."""
+        if not self._running:
+            return
         if self._record(body, "", "", self._clock.physical_us()) and self._rest is None:
             self._rest = (deque(), Input(TimedOut("")))
         self._trace.flush(self._clock.physical_us())

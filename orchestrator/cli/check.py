@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,13 +24,24 @@ from orchestrator.report.console import page
 from orchestrator.report.junit import Judged
 from orchestrator.report.text import print_verdict
 from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, wrong
-from orchestrator.runner import check_in_process, check_in_spark, check_in_stream, keep_verdict, with_paths, with_repeat
+from orchestrator.runner import (
+    check_by,
+    check_in_process,
+    check_in_spark,
+    check_in_stream,
+    keep_verdict,
+    with_paths,
+    with_repeat,
+)
+from orchestrator.soak.again import is_evidence
+from orchestrator.soak.base import judged, read_base
 from orchestrator.trace.collect import incarnations
 from orchestrator.trace.read import events_in, line_to_stamped, trace_of
 from orchestrator.verdict import exit_code, json_line
 from orchestrator.version import __version__
 
 AUTO = "auto"
+IN_PROCESS = "in-process"
 IN_PROCESS_EVENTS = 50_000
 """A trace of up to as many is judged in this process, where Spark would only begin to start."""
 GROWING = "the run had not ended when it was checked"
@@ -40,7 +52,7 @@ CUT_OFF = "the run did not end: its driver was killed"
 @click.argument("run", default="latest")
 @click.option(
     "--engine",
-    type=click.Choice(["auto", "spark", "streaming", "in-process"]),
+    type=click.Choice([AUTO, "spark", "streaming", IN_PROCESS]),
     default=AUTO,
     show_default=True,
     help="The engine that evaluates the invariants; the results are the same. in-process needs no Java; "
@@ -77,7 +89,10 @@ def command(
         raise wrong(directory.path, "the verdict cannot be written there", "a directory that you may write to")
     outputs = Outputs(junit_file, summary_file)
     outputs.check()
-    engine = _chosen(directory, engine)
+    evidence = is_evidence(directory)
+    if evidence and engine not in (AUTO, IN_PROCESS):
+        raise wrong(f"--engine {engine}", "evidence goes on from what the checks knew, in this process", "no --engine")
+    engine = IN_PROCESS if evidence else _chosen(directory, engine)
     page(stderr=True).say(f"checking {directory.path}{_means(directory, engine)}")
     short = _why_short(directory, manifest, driven, collected)
     checked = _check(directory, plan, engine, collected, bool(short))
@@ -117,7 +132,7 @@ def _chosen(directory: RunDir, engine: str) -> str:
     """The engine that a trace of this size asks for, if it is left to us."""
     if engine != AUTO:
         return engine
-    return "in-process" if events_in(directory) <= IN_PROCESS_EVENTS else "spark"
+    return IN_PROCESS if events_in(directory) <= IN_PROCESS_EVENTS else "spark"
 
 
 def _means(directory: RunDir, engine: str) -> str:
@@ -134,8 +149,8 @@ def plan_of(directory: RunDir) -> Plan:
 
 def _check(directory: RunDir, plan: Plan, engine: str, collected: bool, short: bool) -> Checked:
     try:
-        if engine == "in-process":
-            return check_in_process(directory, plan)
+        if engine == IN_PROCESS:
+            return _check_here(directory, plan)
         return _check_with_spark(directory, plan, engine, collected, short)
     except KriftError:
         raise
@@ -145,6 +160,13 @@ def _check(directory: RunDir, plan: Plan, engine: str, collected: bool, short: b
             _read_the_logs(directory, error)
         _read_to_the_end(directory, error)
         raise
+
+
+def _check_here(directory: RunDir, plan: Plan) -> Checked:
+    base = read_base(directory) if is_evidence(directory) else None
+    if base is None:
+        return check_in_process(directory, plan)
+    return check_by(directory, plan, partial(judged, directory, base))
 
 
 def _check_with_spark(directory: RunDir, plan: Plan, engine: str, collected: bool, short: bool) -> Checked:

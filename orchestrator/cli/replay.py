@@ -25,10 +25,11 @@ from orchestrator.cli.check import plan_of
 from orchestrator.cli.options import runs_option
 from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.clusters.sim import STEPS_FILE
+from orchestrator.compressed import read_compressed
 from orchestrator.driving import held
 from orchestrator.repeats import repeat
 from orchestrator.report.console import Page, page
-from orchestrator.run_dir import RESTORE, Manifest, RunDir, open_run_dir, why, wrong
+from orchestrator.run_dir import COMPRESSED, RESTORE, Manifest, RunDir, open_run_dir, why, wrong
 from orchestrator.runner import keep_verdict, repeat_result
 from orchestrator.soak.again import is_evidence, repeat_evidence
 from orchestrator.verdict import judged_again, read_verdict
@@ -36,6 +37,9 @@ from orchestrator.version import __version__
 
 Journals = dict[tuple[str, int], list[Segment]]
 """Node and incarnation -> segments."""
+
+JOURNAL_BYTES_MAX = 1 << 30
+"""More than a segment has: a new one begins at ``actors.live.journal_writer.SEGMENT_BYTES_MAX``."""
 
 _MOMENT = re.compile(r"(zero\+)?(\d{1,16})", re.ASCII)
 
@@ -217,7 +221,7 @@ def _journals(directory: RunDir, node: str | None) -> Journals:
         if node is not None and path.parent.name != f"node={node}":
             continue
         try:
-            segment = read_segment(path.read_bytes())
+            segment = read_segment(_read(path))
         except OSError as error:
             raise wrong(path, f"cannot be read: {why(error)}", RESTORE) from None
         except JournalNotBegun:
@@ -229,6 +233,10 @@ def _journals(directory: RunDir, node: str | None) -> Journals:
         what = f"it has no journal of {node}" if node else "it has no journals"
         raise wrong(directory.path, what, "a live run that was kept whole")
     return found
+
+
+def _read(path: Path) -> bytes:
+    return read_compressed(path, JOURNAL_BYTES_MAX) if path.suffix == COMPRESSED else path.read_bytes()
 
 
 def _replay_live(shown: Page, manifest: Manifest, journals: Journals) -> int:

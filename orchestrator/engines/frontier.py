@@ -24,7 +24,7 @@ NOTHING_MORE = 1 << 62
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
     """Events ``first`` ... ``last`` of an incarnation have arrived. wall: clock of the last one; newest: the latest of
-    their clocks; over: the last one is the incarnation's own last."""
+    their clocks; over: the incarnation's own last is among them, which should be the last one."""
 
     node: str
     incarnation: int
@@ -229,13 +229,13 @@ def pieces_of(rows: Iterable[Row]) -> list[Piece]:
         by_incarnation.setdefault((row.node, row.incarnation), {})[row.seq] = row
     pieces: list[Piece] = []
     for (node, incarnation), own in by_incarnation.items():
-        first, newest = -1, 0
+        first, newest, over = -1, 0, False
         for seq in sorted(own):
             row = own[seq]
             if first < 0:
-                first, newest = seq, 0
-            newest = max(newest, row.wall)
+                first, newest, over = seq, 0, False
+            newest, over = max(newest, row.wall), over or row.over
             if seq + 1 not in own:
-                pieces.append(Piece(node, incarnation, first, seq, row.wall, newest, row.over))
+                pieces.append(Piece(node, incarnation, first, seq, row.wall, newest, over))
                 first = -1
     return pieces

@@ -145,6 +145,11 @@ class InProcessEngine:
         }
 
     @property
+    def last(self) -> Stamped | None:
+        """The last event that came; of a loaded engine, until another comes, without its body."""
+        return self._taken[-1] if self._taken else self._last
+
+    @property
     def violated(self) -> dict[str, int]:
         """Id of an invariant -> when it was first found to be violated (wall of the trace, microseconds), by all that
         came so far."""

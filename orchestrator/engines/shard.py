@@ -236,12 +236,12 @@ class Shard:
             self._groups[route, key] = group
         return group
 
-    def close(self) -> list[KeyResult]:
-        """End of the trace: what has come is all there is."""
-        self._release(NOTHING_MORE)
+    def close(self, until_us: int | None = None) -> list[KeyResult]:
+        """End of the trace: what has come, up to a clock or all, is all there is."""
+        self._release(NOTHING_MORE if until_us is None else until_us + 1)
         for route, key in self._kept:
             self._group(route, key)
-        newest_us = self._known.frontier.newest
+        newest_us = self._known.frontier.newest if until_us is None else until_us
         return [result for _, group in sorted(self._groups.items()) for result in group.close(newest_us)]
 
 

@@ -43,10 +43,13 @@ Jobs of minutes would take longer."""
 
 
 def spark_session(
-    master: str = LOCAL, shuffle_partitions: int = SHUFFLE_PARTITIONS, more: Mapping[str, str] = NO_MORE
+    master: str = LOCAL,
+    shuffle_partitions: int = SHUFFLE_PARTITIONS,
+    more: Mapping[str, str] = NO_MORE,
+    heard: bool = False,
 ) -> SparkSession:
     """The running session, or a new one on ``master``, with ``more`` settings. The command that asks for it stops it at
-    its end.
+    its end. ``heard``: what the JVM says goes where this process's errors go, as for one that nobody watches.
 
     On a local master everything binds to 127.0.0.1, there is no web interface, and Python workers import Krift from
     where this process did. A command that spark-submit started runs where spark-submit was told to. Raises RunError
@@ -69,7 +72,7 @@ def spark_session(
         # Spark would leave a JVM behind, for good, if it were interrupted while it waits for it.
         with _handler_kept(), Interrupts() as interrupts:
             try:
-                _launch_jvm(master, settings)
+                _launch_jvm(master, settings, heard)
                 session = builder.getOrCreate()
                 if master.startswith("local-cluster"):
                     atexit.register(_clear_work, session.sparkContext.applicationId)
@@ -95,7 +98,7 @@ def launch_ahead(more: Mapping[str, str] = NO_MORE) -> None:
     from pyspark.errors import PySparkRuntimeError
 
     try:
-        _launch_jvm(LOCAL, {**_settings(LOCAL, SHUFFLE_PARTITIONS), **more})
+        _launch_jvm(LOCAL, {**_settings(LOCAL, SHUFFLE_PARTITIONS), **more}, heard=False)
     except PySparkRuntimeError as error:
         raise RunError(_no_jvm(error)) from None
     finally:
@@ -174,9 +177,10 @@ def _handler_kept() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
-    """Start the JVM of this process, if there is none, with its stderr closed: it greets with warnings that no setting
-    can turn off, and what goes wrong in it comes back as an exception anyway. This process's own stays open."""
+def _launch_jvm(master: str, settings: Mapping[str, str], heard: bool) -> None:
+    """Start the JVM of this process, if there is none, with its stderr closed unless it is to be ``heard``: it greets
+    with warnings that no setting can turn off, and what goes wrong in it comes back as an exception anyway, unless that
+    is its own end. This process's own stays open."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -187,7 +191,7 @@ def _launch_jvm(master: str, settings: Mapping[str, str]) -> None:
         if not submitted():
             conf.setMaster(master)
         # Spark's own module has no types.
-        gateway = launch_gateway(conf, {"stderr": DEVNULL})  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, {} if heard else {"stderr": DEVNULL})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
 
 

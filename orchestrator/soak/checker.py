@@ -25,6 +25,7 @@ from orchestrator.engines.streaming import chunks, feed, results, states
 from orchestrator.files import write_bytes
 from orchestrator.invariants.folds.conclusion import InvariantResult
 from orchestrator.invariants.folds.fold import Finding
+from orchestrator.soak.base import Base, Bases
 from orchestrator.soak.directory import Asked, Found, SoakDir
 from orchestrator.soak.evidence import freeze_live, window
 from orchestrator.soak.ledger import Ledger
@@ -44,6 +45,8 @@ ROCKS_DB = {
 PATIENCE_US = 300_000_000
 """How long a node may say nothing before the others are judged without it."""
 PAUSE_S = 5.0
+BASE_EVERY_US = 60_000_000
+"""How far what evidence begins with is apart, at least."""
 
 STATE = "stream"
 PROGRESS = "checked.json"
@@ -70,8 +73,9 @@ class Checker:
         self._soak, self._asked, self._rounds = soak, asked, rounds
         self._parent = os.getppid()
         self._ledger = Ledger(soak.findings)
+        self._bases = Bases(soak.bases)
         self._progress = Checked()
-        self._spark = spark_session(more=ROCKS_DB)
+        self._spark = spark_session(more=ROCKS_DB, heard=True)  # why a JVM has ended only it can say
         self._pending = [each for each in self._ledger.found if self._lacks_evidence(each)]
 
     def run(self) -> None:
@@ -102,6 +106,7 @@ class Checker:
         self._look()
         for found in [each for each in self._pending if window(each)[1] < self._progress.at_us]:
             self._freeze(found)
+        self._bases.expire(min([self._progress.at_us, *(each.at_us for each in self._pending)]))
         self._expire(closed)
 
     def _closed(self) -> list[Path]:
@@ -119,7 +124,14 @@ class Checker:
             chunks=len(self._closed()),
             rounds=self._progress.rounds + 1,
         )
+        self._put_aside(known)
         write_bytes(self._soak.path / PROGRESS, msgspec.json.encode(self._progress))
+
+    def _put_aside(self, known: list[bytes]) -> None:
+        """Keep what they know for the evidence of what may yet be found, now and then."""
+        at_us = self._progress.at_us
+        if at_us - self._bases.newest_us >= BASE_EVERY_US:
+            self._bases.write(Base(at_us=at_us, shards=known))
 
     def _note(self, finding: Finding) -> None:
         wants_evidence = len(self._ledger) < self._asked.evidence_max
@@ -132,7 +144,9 @@ class Checker:
 
     def _freeze(self, found: Found) -> None:
         from_us, to_us = window(found)
-        freeze_live(self._soak, self._asked, found, self._rounds, self._between(from_us, to_us))
+        base_us, base = self._bases.of(from_us, found.at_us) or (from_us, None)
+        events = self._between(min(from_us, base_us), to_us)
+        freeze_live(self._soak, self._asked, found, self._rounds, events, base)
         self._pending.remove(found)
 
     def _between(self, from_us: int, to_us: int) -> Iterator[Stamped]:

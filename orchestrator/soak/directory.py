@@ -155,6 +155,10 @@ class SoakDir:
         return self.path / "checkpoints"
 
     @property
+    def bases(self) -> Path:
+        return self.path / "bases"
+
+    @property
     def findings(self) -> Path:
         return self.path / "findings.jsonl"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import msgspec
 
@@ -11,8 +12,9 @@ from actors.live.journal_writer import SUFFIX as JOURNALS
 from actors.sim.digest import TraceDigest
 from actors.trace.events import CtlFault, CtlPhase, Stamped
 from chaos.rounds import Round, Rounds
+from orchestrator.compressed import write_compressed
 from orchestrator.files import write_text
-from orchestrator.run_dir import Manifest, RunDir, utc_now, write_json
+from orchestrator.run_dir import COMPRESSED, Manifest, RunDir, utc_now, write_json
 from orchestrator.soak.directory import Asked, EvidenceFile, Found, SoakDir
 from orchestrator.trace.read import write_events
 from orchestrator.version import __version__
@@ -21,21 +23,25 @@ BEFORE_US = 120_000_000
 """How far back the events around a finding go, as far as they are there."""
 AFTER_US = 5_000_000
 """How long after it."""
+BASE = "base.bin"
+"""What the checks knew before (``orchestrator.soak.base``)."""
 
 
-def freeze_live(soak: SoakDir, asked: Asked, found: Found, rounds: Rounds, events: Iterable[Stamped]) -> RunDir:
-    """The same of a live soak, with the journals of the nodes as far as they are there. The events tell which round it
-    was."""
+def freeze_live(
+    soak: SoakDir, asked: Asked, found: Found, rounds: Rounds, events: Iterable[Stamped], base: Path | None
+) -> RunDir:
+    """The same of a live soak, with the journals of the nodes as far as they are there, compressed. The events tell
+    which round it was."""
     kept = list(events)
     number = round_at(kept, found.at_us)
     found = msgspec.structs.replace(found, round=number)
-    directory = freeze(soak, asked, found, rounds.round(number), enumerate(kept))
+    directory = freeze(soak, asked, found, rounds.round(number), enumerate(kept), base)
     since_s = window(found)[0] / 1e6
     for path in soak.run.journals.glob(f"*/*{JOURNALS}"):
         if path.stat().st_mtime >= since_s:
-            target = directory.journals / path.parent.name / path.name
+            target = directory.journals / path.parent.name / f"{path.name}{COMPRESSED}"
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
+            write_compressed(target, path.read_bytes())
     return directory
 
 
@@ -54,8 +60,16 @@ def window(found: Found) -> tuple[int, int]:
     return found.at_us - BEFORE_US, found.at_us + AFTER_US
 
 
-def freeze(soak: SoakDir, asked: Asked, found: Found, round_: Round, events: Iterable[tuple[int, Stamped]]) -> RunDir:
-    """Keep the events around a finding, as a run's directory that ``krift replay``, ``export`` and ``report`` take."""
+def freeze(
+    soak: SoakDir,
+    asked: Asked,
+    found: Found,
+    round_: Round,
+    events: Iterable[tuple[int, Stamped]],
+    base: Path | None,
+) -> RunDir:
+    """Keep the events around a finding, as a run's directory that ``krift check``, ``replay`` and ``export`` take.
+    ``base``: what the checks knew before, None if the events begin where the soak does."""
     numbered = list(events)
     directory = RunDir(soak.evidence / found.evidence)
     shutil.rmtree(directory.path, ignore_errors=True)  # of a freeze that was killed
@@ -65,10 +79,13 @@ def freeze(soak: SoakDir, asked: Asked, found: Found, round_: Round, events: Ite
         digest.add(event)
     write_events(directory.path, (event for _, event in numbered))
     write_text(directory.scenario, round_.plan.yaml())
+    if base is not None:
+        shutil.copyfile(base, directory.path / BASE)
     zero_us = next(
         (event.wall for _, event in numbered if type(event.body) is CtlPhase and event.body.phase == "chaos"), None
     )
     first, last = (numbered[0][0], numbered[-1][0]) if numbered else (0, -1)
+    lasted_us = numbered[-1][1].wall - numbered[0][1].wall if numbered else 0
     directory.write_manifest(
         Manifest(
             krift=__version__,
@@ -81,6 +98,7 @@ def freeze(soak: SoakDir, asked: Asked, found: Found, round_: Round, events: Ite
             ended=utc_now(),
             status="completed",
             detail=f"the events around finding {found.number} of a soak, in round {found.round}",
+            duration=lasted_us / 1e6,
             zero_ms=-1 if zero_us is None else zero_us // 1000,
             digest=digest.hexdigest(),
             reproduce=asked.command,

@@ -22,6 +22,7 @@ from orchestrator.clusters.base import RunOrder, run_meta
 from orchestrator.engines.in_process import InProcessEngine, OtherState
 from orchestrator.interrupts import Interrupts
 from orchestrator.invariants.folds.fold import Finding
+from orchestrator.soak.base import Base, Bases
 from orchestrator.soak.checkpoints import Checkpoint, Checkpoints
 from orchestrator.soak.directory import Asked, Found, SoakDir
 from orchestrator.soak.evidence import freeze, window
@@ -62,6 +63,7 @@ class SimSoak:
         self._ledger = Ledger(soak.findings)
         self._store = TraceStore(soak.run.trace, asked.keep_us)
         self._checkpoints = Checkpoints(soak.checkpoints)
+        self._bases = Bases(soak.bases)
         self._engine = InProcessEngine()
         self._digest = TraceDigest()
         self._pending: list[Found] = []
@@ -111,18 +113,19 @@ class SimSoak:
                 self._engine = InProcessEngine()
                 continue
             self._engine.tell = self._violated
-            self._take_back(checkpoint.events, checkpoint.findings)
+            self._take_back(checkpoint.events, checkpoint.findings, checkpoint.at_us)
             return checkpoint
         self._engine.tell = self._violated
-        self._take_back(0, 0)
+        self._take_back(0, 0, 0)
         return None
 
-    def _take_back(self, events: int, findings: int) -> None:
+    def _take_back(self, events: int, findings: int, at_us: int) -> None:
         for found in self._ledger.found[:findings]:
             if found.evidence and not (self._soak.evidence / found.evidence / "evidence.json").exists():
                 self._pending.append(found)
         self._ledger.take_back(findings)
         self._store.take_back(events)
+        self._bases.take_back(at_us)
 
     # ---- what happens -------------------------------------------------------------------------------------
 
@@ -187,6 +190,8 @@ class SimSoak:
         for found in [each for each in self._pending if window(each)[1] < now_us]:
             self._freeze(found)
         self._store.expire(now_us)
+        self._bases.write(Base(at_us=now_us, engine=saved))
+        self._bases.expire(now_us)
         self._checkpoints.write(
             Checkpoint(
                 events=self._events,
@@ -204,8 +209,10 @@ class SimSoak:
 
     def _freeze(self, found: Found) -> None:
         round_ = self._known.get(found.round) or self._rounds.round(found.round)
-        events = (each for each in self._store.between(*window(found)) if each[0] < self._halted_at)
-        freeze(self._soak, self._asked, found, round_, events)
+        from_us, to_us = window(found)
+        base_us, base = self._bases.of(from_us, found.at_us) or (from_us, None)
+        events = (each for each in self._store.between(min(from_us, base_us), to_us) if each[0] < self._halted_at)
+        freeze(self._soak, self._asked, found, round_, events, base)
         self._pending = [each for each in self._pending if each.number != found.number]
 
     def _show(self) -> None:

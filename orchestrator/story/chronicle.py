@@ -252,7 +252,7 @@ class Chronicle:
     def phase(self, event: Stamped, body: CtlPhase) -> None:
         """Time 0, and the end of the chaos."""
         if body.phase == "chaos":
-            self.zero_us = event.wall
+            self.zero_us = event.wall if self.zero_us is None else self.zero_us  # a soak has many rounds
         elif body.phase == "healing":
             self._healing = self.note(event, "the chaos is over: all faults have ended before", ALWAYS)
             for fault, (line, _) in self._faults.items():

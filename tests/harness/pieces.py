@@ -24,6 +24,14 @@ def check_in_pieces(
     batches: Sequence[Sequence[Stamped]], shards: int = 3, patience_us: int = -1
 ) -> list[InvariantResult]:
     """Check a trace that arrives in ``batches``: after each one every shard is put aside, and a new one goes on."""
+    saved = put_aside(batches, shards, patience_us)
+    results = [each for number in range(shards) for each in _loaded(number, saved[number], shards, patience_us).close()]
+    metas = [event.body for batch in batches for event in batch if type(event.body) is RunMeta]
+    return conclude(invariants_of(folds()), results, profile_of_run(metas[0]) if metas else Profile())
+
+
+def put_aside(batches: Sequence[Sequence[Stamped]], shards: int = 3, patience_us: int = -1) -> list[bytes]:
+    """What each shard knows after the last of ``batches``."""
     saved: list[bytes | None] = [None] * shards
     for batch in batches:
         routed = _routed(batch, shards)
@@ -32,9 +40,7 @@ def check_in_pieces(
             shard.take(routed[number], [Arrival(pieces_of(map(row_of, batch)))])
             shard.advance()
             saved[number] = shard.saved()
-    results = [each for number in range(shards) for each in _loaded(number, saved[number], shards, patience_us).close()]
-    metas = [event.body for batch in batches for event in batch if type(event.body) is RunMeta]
-    return conclude(invariants_of(folds()), results, profile_of_run(metas[0]) if metas else Profile())
+    return [each for each in saved if each is not None]
 
 
 def _loaded(number: int, saved: bytes | None, shards: int, patience_us: int) -> Shard:

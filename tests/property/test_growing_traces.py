@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from actors.trace.events import RunEnd, RunMeta, Stamped
+from actors.trace.events import NodeDown, RunEnd, RunMeta, Stamped, Tick
 from orchestrator.engines.frontier import Frontier, pieces_of, row_of
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout, Shard
@@ -103,6 +103,24 @@ def test_the_frontier_never_passes_what_is_to_come(seed: int) -> None:
 
 
 SECOND = 1_000_000
+
+
+def test_what_comes_after_an_end_holds_nothing_up() -> None:
+    """Shows that checks go on past an incarnation that recorded an event after its end, and that X4 says so."""
+    events = list(recorded(CRASH))
+    down = next(event for event in events if type(event.body) is NodeDown and event.node == "broker-1")
+    late = msgspec.structs.replace(down, seq=down.seq + 1, logical=down.logical + 1, body=Tick())
+    events.insert(events.index(down) + 1, late)
+    pieces = [[event for event in events if low <= event.wall < low + SECOND] for low in range(0, 12 * SECOND, SECOND)]
+    frontier = Frontier()
+    frontier.expect(sorted({event.node for event in events}))
+    for piece in pieces:
+        for each in pieces_of(map(row_of, piece)):
+            frontier.take(each)
+    frontier.advance()
+    assert frontier.at > down.wall + 2 * SECOND
+    whole = next(each for each in check_in_pieces(pieces) if each.id == "X4")
+    assert [finding.sentence for finding in whole.violations] == ["broker-1/0 recorded an event after its end"]
 
 
 def test_a_node_that_falls_silent_is_named() -> None:

@@ -12,17 +12,21 @@ from actors.trace.events import CtlFault, CtlPhase, CtlWindow, Stamped
 from chaos.errors import InputError
 from chaos.rounds import Rounds
 from chaos.sources import find
-from orchestrator.engines.in_process import check
+from orchestrator.engines.in_process import InProcessEngine, check
 from orchestrator.invariants.folds.conclusion import InvariantResult
-from orchestrator.run_dir import RunDir
+from orchestrator.run_dir import RunDir, read_json
+from orchestrator.soak import evidence as evidence_of
 from orchestrator.soak.again import repeat_evidence
-from orchestrator.soak.directory import Asked, Found, SoakDir
+from orchestrator.soak.base import cut_off, read_base
+from orchestrator.soak.directory import EVIDENCE_SCHEMA, Asked, EvidenceFile, Found, SoakDir
 from orchestrator.soak.ledger import Ledger
 from orchestrator.soak.outcome import STOPPED, Ended
 from orchestrator.soak.sim import SimSoak
 from orchestrator.soak.soaking import begin, new_standing
 from orchestrator.trace.read import trace_of
+from orchestrator.verdict import read_verdict
 from orchestrator.version import __version__
+from tests.unit.cli.command import krift
 
 pytestmark = pytest.mark.unhurried
 
@@ -143,6 +147,36 @@ def test_a_violation_stops_a_soak_with_its_evidence(tmp_path: Path) -> None:
     assert again.compared > 100
     kept = {event.id for event in trace_of(evidence)}
     assert set(first.events) <= kept
+
+
+def test_evidence_is_judged_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that evidence from the middle of a soak, with what the checks knew before, says what all that the soak
+    recorded up to its end says: the finding with it, though the trace begins late; and that ``krift check`` refuses it
+    without that."""
+    monkeypatch.setattr(evidence_of, "BEFORE_US", 3_000_000)
+    order = asked("kip-207", 600, variant="off", on_violation="stop", checkpoint_us=2_000_000)
+    soaked = Soaked(tmp_path, order)
+    assert soaked.run().status == STOPPED
+    (first, *_) = [found for found in soaked.told if not found.known]
+    evidence = RunDir(soaked.directory.evidence / first.evidence)
+    about = read_json(evidence.path / "evidence.json", EvidenceFile, EVIDENCE_SCHEMA, "")
+    base = read_base(evidence)
+    assert base is not None
+    assert about.first > 1_000
+    results = base.loaded()(trace_of(evidence))
+    engine = InProcessEngine()
+    engine.feed_all(soaked.events[: about.last + 1])
+    assert results == cut_off(engine.key_results(), engine.profile)
+    checked = krift("check", evidence.path)
+    violated = {each.id for each in results if each.status == "violated"}
+    assert first.invariant in violated
+    assert {each.id for each in read_verdict(evidence).invariants if each.status == "violated"} == violated
+    assert checked.code == 0  # as the scenario expects it
+    refused = krift("check", evidence.path, "--engine", "spark")
+    assert (refused.code, "evidence goes on from what the checks knew" in refused.err) == (2, True)
+    (evidence.path / "base.bin").unlink()
+    without = krift("check", evidence.path)
+    assert (without.code, "it begins in the middle of its soak" in without.err) == (2, True)
 
 
 def test_a_damaged_checkpoint_does_not_count(tmp_path: Path) -> None:

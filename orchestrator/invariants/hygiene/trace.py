@@ -154,6 +154,8 @@ def unseen(node: str, role: str, sentence: str, rule: str = "not-seen") -> Findi
     return Finding(TraceIsWhole.id, node, "inconclusive", sentence, [], rule=rule, clouds=list(_recorded_by(role)))
 
 
+NO_END = "no-end"
+"""Rule of what a trace leaves open that does not come to its end."""
 KILLED = -1
 """In ``RunEnd``: nobody can say what the last event was."""
 
@@ -305,9 +307,9 @@ class TraceIsWhole(KeyedInvariant[NodeTrace]):
             elif own.final_seq is None:
                 sentence = f"nothing says with which event the trace of {name} ends"
                 if state.key == DRIVER:
-                    found.append(unseen(DRIVER, state.role, sentence, "no-end"))
+                    found.append(unseen(DRIVER, state.role, sentence, NO_END))
                 else:
-                    found.extend(self.inconclusive("no-end", state.key, sentence))
+                    found.extend(self.inconclusive(NO_END, state.key, sentence))
         return found
 
 

@@ -269,13 +269,16 @@ def test_what_a_step_records_is_of_the_moment_that_the_node_was_shown(tmp_path: 
 
 
 def test_a_node_that_raises_is_reported_and_recorded(tmp_path: Path) -> None:
-    """Shows that an exception in a step ends in ``node.down`` with mode bug and a report, never in silence."""
+    """Shows that an exception in a step ends in ``node.down`` with mode bug and a report, never in silence, and that
+    nothing is recorded after that: not even a rule that reaches the process before its end."""
 
     async def scenario() -> None:
         pair = Pair(tmp_path)
         await pair.start()
         pair.client.invoke("begin", "ask", {"wish": "raise"}, ZERO)
         await pair.until(lambda: any(isinstance(r, Broken) for r in pair.reports.get("broker-1", [])))
+        pair.server.install(LinkRule("cut", "hold", ["asker"], ["broker-1"]), ZERO)
+        pair.server.remove("cut", ZERO)
         await pair.finish()
         last = pair.lines("broker-1")[-1]
         assert last.type == "node.down"
