@@ -1,5 +1,4 @@
 """What the checks knew before the evidence of a finding begins: with it, that says what the whole trace would say.
-the soak were there.
 
 A soak puts one aside now and then (``Bases``), lets the old ones go, and copies one into each piece of evidence. One of
 a soak in the sim is all that its engine knew; one of a live soak is all that the shards of the streaming engine knew,
@@ -154,4 +153,9 @@ def judged(evidence: RunDir, base: Base, events: Iterable[Stamped]) -> list[Inva
         raise wrong(path, f"of another version: {error}", "the version of krift that wrote it") from None
     except (LookupError, AssertionError, ValueError, *DAMAGE) as error:
         raise wrong(path, f"damaged: {error}", RESTORE) from None
-    return go_on(events)
+    try:
+        return go_on(events)
+    except Exception as error:
+        # Folds that were given nonsense for what they knew stumble over it anywhere.
+        what = f"the checks cannot go on from it: {type(error).__name__}: {error}"
+        raise wrong(path, what, RESTORE) from error

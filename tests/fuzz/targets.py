@@ -18,8 +18,13 @@ from chaos.incidents import library
 from chaos.nemesis import library as nemesis_library
 from chaos.scenario.resolve import resolve
 from chaos.sources import find, from_text
+from orchestrator.compressed import write_compressed
+from orchestrator.engines.frontier import Arrival, pieces_of, row_of
+from orchestrator.engines.in_process import InProcessEngine
+from orchestrator.engines.shard import Shard
 from orchestrator.run_dir import RunDir, wrong
 from orchestrator.runner import Session, Settings
+from orchestrator.soak.base import Base, judged, read_base
 from orchestrator.trace.read import line_to_stamped, read_events, trace_of, write_rows
 from orchestrator.trace.rows import stamped_to_row
 from orchestrator.verdict import read_verdict
@@ -147,6 +152,24 @@ def journal(data: bytes, folder: Path) -> object:
     return read_segment(data)
 
 
+def bases() -> list[bytes]:
+    """What checks knew that a soak put aside, of the sim and live."""
+    engine, shard = InProcessEngine(), Shard(0, 1)
+    engine.feed_all(events())
+    shard.take(events(), [Arrival(pieces_of(map(row_of, events())))])
+    shard.advance()
+    known = (Base(at_us=0, engine=engine.saved()), Base(at_us=0, shards=[shard.saved()]))
+    return [msgspec.msgpack.encode(each) for each in known]
+
+
+def base(data: bytes, folder: Path) -> None:
+    """What the checks knew before some evidence."""
+    write_compressed(folder / "base.bin", data)
+    found = read_base(RunDir(folder))
+    assert found is not None
+    judged(RunDir(folder), found, events())
+
+
 def failures() -> list[bytes]:
     """An entry of the failure store."""
     scenario = find(str(STEADY)).loaded(None)
@@ -173,5 +196,6 @@ TARGETS = (
     Target("row", bodies, row),
     Target("line", lines, line, NO_LINE),
     Target("journal", journals, journal, (JournalError,)),
+    Target("base", bases, base),
     Target("failure", failures, failure),
 )

@@ -18,6 +18,7 @@ from actors.trace.events import (
     QVoters,
     Stamped,
 )
+from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodeBounce, NodeShutdown
 from orchestrator.invariants.folds.bounds import NEVER_US, SLACK_US, longest_ms
@@ -42,6 +43,9 @@ BACKOFF_MAX = "controller.quorum.election.backoff.max.ms"
 SIM_SLACK_US = 100_000
 """By how much a voter may be late in the sim besides, where nothing takes longer than its timers say: what was on its
 way when a fault began still arrives."""
+
+PARKED_US = 1000 * FETCH_MAX_WAIT_MS
+"""How long a leader may still answer a voter whose requests do not reach it any more."""
 
 LEAVING = kinds_of(NodeShutdown, NodeBounce)
 """Faults by which a process shuts down in good order. From then on it stands for no election."""
@@ -83,7 +87,9 @@ class Stand(State):
             return NEVER_US
         if not waiting.leader:
             return waiting.since_us
-        silent = [self.cuts.since_us(*pair) for pair in ((voter, waiting.leader), (waiting.leader, voter))]
+        silent = [self.cuts.since_us(waiting.leader, voter)]
+        if (cut_us := self.cuts.since_us(voter, waiting.leader)) >= 0:
+            silent.append(cut_us + PARKED_US)
         if self.leads.get(waiting.leader) != waiting.epoch:
             silent.append(self.stopped_us.get(waiting.leader, 0))
         silent = [each for each in silent if each >= 0]
