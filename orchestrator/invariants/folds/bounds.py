@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from actors.config import CONFIG
+from actors.node.spec import node_name
 from orchestrator.invariants.folds.fold import Profile
 
 SLACK_US = 2_000_000
@@ -263,6 +264,13 @@ def longest_ms(profile: Profile, key: str, who: Who = "server") -> int:
     if who == "server":
         own.append(profile.setting(key, default=CONFIG[key].default))
     return max((int(each) for each in own), default=int(CONFIG[key].default))
+
+
+def by_node_us(profile: Profile, key: str) -> dict[str, int]:
+    """A timer of servers in microseconds, by node; under "" the longest one, for nodes that the run does not name."""
+    longest = longest_ms(profile, key)
+    names = (*map(node_name, profile.voters), *profile.nodes)
+    return {"": 1000 * longest, **{name: 1000 * int(profile.setting(key, name, longest)) for name in names}}
 
 
 def timers_of(invariant: str) -> list[Timer]:

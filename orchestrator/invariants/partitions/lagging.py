@@ -26,7 +26,7 @@ from actors.trace.events import (
     RepFetch,
     Stamped,
 )
-from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.bounds import SLACK_US, by_node_us
 from orchestrator.invariants.folds.fold import NOTHING, Deadline, Emissions, KeyedInvariant, Profile, Witness, witness
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
@@ -183,11 +183,8 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         return (QRole, MetaImage, NodeUp, NodeDown, CtlFault, ClockSet)
 
     def initial(self, key: str, profile: Profile) -> Terms:
-        default = longest_ms(profile, LAG)
-        lags = {name: int(profile.setting(LAG, name, default)) * 1000 for name in profile.nodes}
-        lags[""] = int(profile.setting(LAG, default=default)) * 1000
         slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
-        return Terms(key, lags_us=lags, slack_us=slack_us)
+        return Terms(key, lags_us=by_node_us(profile, LAG), slack_us=slack_us)
 
     # ---- the run ----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from actors.trace.events import (
 )
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodeBounce, NodeShutdown
-from orchestrator.invariants.folds.bounds import longest_ms
+from orchestrator.invariants.folds.bounds import by_node_us
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.metadata_view import MetadataView
 from orchestrator.invariants.partitions.controlled_shutdowns import ControlledShutdowns
@@ -179,9 +179,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     cases = {Rpc: ("BrokerHeartbeat",)}
 
     def initial(self, key: str, profile: Profile) -> Sessions:
-        default = longest_ms(profile, SESSION_TIMEOUT)
-        own = {node: int(profile.setting(SESSION_TIMEOUT, node, default)) * 1000 for node in profile.nodes}
-        return Sessions(key, profile=profile, timeouts_us={"": default * 1000, **own})
+        return Sessions(key, profile=profile, timeouts_us=by_node_us(profile, SESSION_TIMEOUT))
 
     def before(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body

@@ -24,7 +24,7 @@ from actors.trace.events import (
 from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodePause
-from orchestrator.invariants.folds.bounds import SLACK_US, longest_ms
+from orchestrator.invariants.folds.bounds import SLACK_US, by_node_us, longest_ms
 from orchestrator.invariants.folds.broken_links import BrokenLinks
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -94,10 +94,7 @@ class CutOffLeadersStepDown(KeyedInvariant[Terms]):
         return (CtlFault, ClockSet, DiskRuleChange)
 
     def initial(self, key: str, profile: Profile) -> Terms:
-        default = longest_ms(profile, FETCH_TIMEOUT)
-        timeouts = {"": default * 1500}
-        for voter in (*map(node_name, profile.voters), *profile.nodes):
-            timeouts[voter] = int(profile.setting(FETCH_TIMEOUT, voter, default)) * 1500
+        timeouts = {node: own_us * 3 // 2 for node, own_us in by_node_us(profile, FETCH_TIMEOUT).items()}
         return Terms(key, timeouts_us=timeouts, voters=VoterSets.starting_with(profile.voters))
 
     # ---- what keeps a node's time from being right -------------------------------------------------------------
@@ -269,16 +266,13 @@ class LeaderIsLeftInPeace(KeyedInvariant[Calm]):
         return (CtlWindow, CtlFault)
 
     def initial(self, key: str, profile: Profile) -> Calm:
-        fetch_timeout_ms = min(
-            int(profile.setting(FETCH_TIMEOUT, node_name(voter), longest_ms(profile, FETCH_TIMEOUT)))
-            for voter in (*profile.voters, -1)
-        )
+        timeouts_us = by_node_us(profile, FETCH_TIMEOUT)
         ranges = [profile.versions, *(section.get("versions", {}) for section in profile.nodes.values())]
         spoken = [each["Vote"] for each in ranges if "Vote" in each] + profile.bounced_versions.get("Vote", [])
         election_ms, request_ms = longest_ms(profile, ELECTION_TIMEOUT), longest_ms(profile, REQUEST_TIMEOUT)
         return Calm(
             key,
-            recent_us=fetch_timeout_ms * 500,
+            recent_us=min(timeouts_us[node] for node in ("", *map(node_name, profile.voters))) // 2,
             # An election takes up to twice its timeout.
             promise_us=(2 * election_ms + request_ms) * 1000 + SLACK_US,
             old_peer=any(newest < PRE_VOTE_VERSION for _, newest in spoken) or PRE_VOTE in profile.bounced,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.node.spec import node_name
+from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.trace.events import (
     ClockSet,
     CtlFault,
@@ -18,10 +19,9 @@ from actors.trace.events import (
     QVoters,
     Stamped,
 )
-from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from chaos.faults.kinds import kinds_of
 from chaos.faults.process import NodeBounce, NodeShutdown
-from orchestrator.invariants.folds.bounds import NEVER_US, SLACK_US, longest_ms
+from orchestrator.invariants.folds.bounds import NEVER_US, SLACK_US, by_node_us, longest_ms
 from orchestrator.invariants.folds.broken_links import PARTITIONS, BrokenLinks, Cuts
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -131,14 +131,10 @@ class VotersStandInTime(KeyedInvariant[Stand]):
 
     def initial(self, key: str, profile: Profile) -> Stand:
         state = Stand(key, voters=VoterSets.starting_with(profile.voters))
-        backoff_ms = longest_ms(profile, BACKOFF_MAX)
-        for node in ("", *map(node_name, profile.voters), *profile.nodes):
-            fetch_ms, election_ms = longest_ms(profile, FETCH_TIMEOUT), longest_ms(profile, ELECTION_TIMEOUT)
-            if node:
-                fetch_ms = int(profile.setting(FETCH_TIMEOUT, node, fetch_ms))
-                election_ms = int(profile.setting(ELECTION_TIMEOUT, node, election_ms))
-            state.fetch_us[node] = 1000 * fetch_ms
-            state.elect_us[node] = 1000 * (2 * election_ms + backoff_ms)
+        state.fetch_us = by_node_us(profile, FETCH_TIMEOUT)
+        backoff_us = 1000 * longest_ms(profile, BACKOFF_MAX)
+        for node, election_us in by_node_us(profile, ELECTION_TIMEOUT).items():
+            state.elect_us[node] = 2 * election_us + backoff_us
         state.slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
         return state
 
