@@ -3,7 +3,8 @@ once a minute where that stands, and says in the end how memory, disk and states
 
 ``live`` takes two hours of the nemesis replication, ``sim`` is a virtual week of the one in ``week.yaml``;
 ``--duration`` and ``--scenario`` say otherwise. ``--out`` gets the soak itself, ``samples.csv``, and ``samples.svg``
-with the curves. With ``--resume`` it goes on with one that was killed.
+with the curves. With ``--resume`` it goes on with one that was killed. ``draw`` draws the curves of samples that are
+there.
 """
 
 from __future__ import annotations
@@ -15,16 +16,23 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import linear_regression
+from xml.sax.saxutils import escape
 
 import click
 
+from benchmarks.latencies import STYLE
 from chaos.errors import KriftError
 from orchestrator.soak.directory import Status, open_soak
 
 EVERY_S = 60.0
+SAMPLES = "samples.csv"
 FIELDS = ("wall_s", "time_us", "round", "events", "state_bytes", "memory_bytes", "disk_bytes", "checker_restarts")
-SIZES = ("state_bytes", "memory_bytes", "disk_bytes")
-WIDTH, HEIGHT = 640, 160
+SIZES = {"state_bytes": "states", "memory_bytes": "memory", "disk_bytes": "disk"}
+WIDTH, HEIGHT, LEFT, TOP, GAP, BELOW = 640, 110, 140, 44, 18, 24
+"""Of a panel; the room to the left of all panels, above them, between two, and below them for the axis of time."""
+STEPS_H = (0.25, 0.5, 1, 2, 6, 12, 24, 48)
+TICKS = 8
+"""Distances of ticks on the axis of time, and the largest number of these distances."""
 DEFAULTS = {
     "live": ("replication", "2h", "10s"),
     "sim": (str(Path(__file__).with_name("week.yaml")), "168h", "60s"),
@@ -42,24 +50,45 @@ def growth(samples: Sequence[Sequence[float]], field: str) -> float:
     return linear_regression(*zip(*half, strict=True)).slope * (half[-1][0] - half[0][0]) / mean
 
 
-def curves(samples: Sequence[Sequence[float]]) -> str:
+def curves(title: str, samples: Sequence[Sequence[float]]) -> str:
     """The sizes over the soak's own time, each from 0 to its greatest value, as SVG."""
-    at = FIELDS.index("time_us")
-    last = max(each[at] for each in samples) or 1.0
-    parts = []
-    for number, field in enumerate(SIZES):
-        size = FIELDS.index(field)
-        most = max(each[size] for each in samples) or 1.0
-        top = number * (HEIGHT + 30) + 20
-        points = " ".join(
-            f"{each[at] / last * WIDTH:.1f},{top + HEIGHT - each[size] / most * HEIGHT:.1f}" for each in samples
-        )
-        title = f"{field}, up to {most / (1 << 20):,.1f} MiB in {last / 3.6e9:,.2f} h"
-        parts.append(f'<text x="0" y="{top - 5}" font-family="sans-serif" font-size="12">{title}</text>')
-        parts.append(f'<polyline points="{points}" fill="none" stroke="#3366cc"/>')
-    height = len(SIZES) * (HEIGHT + 30)
-    inner = "\n".join(parts)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">\n{inner}\n</svg>\n'
+    hours = [each[FIELDS.index("time_us")] / 3.6e9 for each in samples]
+    last_h = max(hours) or 1.0
+    wide, high = LEFT + WIDTH + 20, TOP + len(SIZES) * (HEIGHT + GAP) + BELOW
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',
+        STYLE,
+        f'<rect class="ground" width="{wide}" height="{high}"/>',
+        f'<text class="name" x="12" y="22">{escape(title)}</text>',
+    ]
+    for number, (field, name) in enumerate(SIZES.items()):
+        sizes = [each[FIELDS.index(field)] / (1 << 20) for each in samples]
+        parts += _panel(TOP + number * (HEIGHT + GAP), name, [hour / last_h for hour in hours], sizes)
+    step = next((each for each in STEPS_H if last_h / each <= TICKS), STEPS_H[-1])
+    for tick in range(int(last_h / step) + 1):
+        x = LEFT + WIDTH * tick * step / last_h
+        parts.append(f'<text class="dim middle" x="{x:.1f}" y="{high - BELOW + 4}">{tick * step:g} h</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _panel(top: int, name: str, places: Sequence[float], sizes: Sequence[float]) -> list[str]:
+    """One size, in MiB, at places of the time from 0 to 1."""
+    most = max(sizes) or 1.0
+    points = zip(places, sizes, strict=True)
+    line = "L".join(f"{LEFT + x * WIDTH:.1f},{top + HEIGHT * (1 - size / most):.1f}" for x, size in points)
+    return [
+        f'<rect class="frame" x="{LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}"/>',
+        f'<text x="12" y="{top + HEIGHT // 2}">{name}</text>',
+        f'<text class="dim end" x="{LEFT - 8}" y="{top + 12}">{most:,.0f} MiB</text>',
+        f'<text class="dim end" x="{LEFT - 8}" y="{top + HEIGHT}">0</text>',
+        f'<path class="line" d="M{line}"/>',
+    ]
+
+
+def read_samples(path: Path) -> list[list[float]]:
+    """All lines, also of a soak that was resumed: then the names of the columns stand in the middle, too."""
+    with path.open(newline="") as file:
+        return [[float(value) for value in row] for row in csv.reader(file) if row[0] != FIELDS[0]]
 
 
 def sample(status: Status) -> list[float]:
@@ -84,34 +113,40 @@ def _begun(given: argparse.Namespace) -> list[str]:
 def main() -> int:
     """Carry one out."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runtime", choices=["live", "sim"])
+    parser.add_argument("runtime", choices=["live", "sim", "draw"])
     parser.add_argument("--scenario")
     parser.add_argument("--duration")
     parser.add_argument("--seed", default="3")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--resume", action="store_true")
     given = parser.parse_args()
+    code = 0 if given.runtime == "draw" else _carry_out(given)
+    samples = read_samples(given.out / SAMPLES)
+    if len(samples) > 3:
+        status = open_soak(given.out, "latest").read_status()
+        soak = f"{status.scenario}, {status.runtime}, seed {given.seed}"
+        title = f"{soak}: {status.round + 1:,} rounds, {status.events:,} events"
+        (given.out / "samples.svg").write_text(curves(title, samples), encoding="utf-8")
+        for field in SIZES:
+            size = samples[-1][FIELDS.index(field)]
+            click.echo(f"{field}: {size:,.0f}, {growth(samples, field):+.1%} in the second half")
+    return code
+
+
+def _carry_out(given: argparse.Namespace) -> int:
     words = ["resume"] if given.resume else _begun(given)
     run = "from orchestrator.cli.main import main; main()"
     command = [sys.executable, "-c", run, "soak", *words, "--out", str(given.out), "--quiet"]
     given.out.mkdir(parents=True, exist_ok=True)
-    samples: list[list[float]] = []
-    with subprocess.Popen(command) as process, (given.out / "samples.csv").open("a", newline="") as file:
+    with subprocess.Popen(command) as process, (given.out / SAMPLES).open("a", newline="") as file:
         table = csv.writer(file)
         table.writerow(FIELDS)
         while not _has_ended(process):
             try:
-                samples.append(sample(open_soak(given.out, "latest").read_status()))
+                table.writerow(sample(open_soak(given.out, "latest").read_status()))
             except KriftError:
                 continue
-            table.writerow(samples[-1])
             file.flush()
-    if len(samples) > 3:
-        (given.out / "samples.svg").write_text(curves(samples), encoding="utf-8")
-        for field in SIZES:
-            click.echo(
-                f"{field}: {samples[-1][FIELDS.index(field)]:,.0f}, {growth(samples, field):+.1%} in the second half"
-            )
     return process.returncode
 
 
