@@ -111,12 +111,12 @@ class Bases:
         """Let those go that are later than a clock."""
         self._delete([at_us for at_us in self._by_time() if at_us > to_us])
 
-    def of(self, from_us: int, at_us: int) -> tuple[int, Path] | None:
-        """The newest from before a window, else the first within it; None if there is none before the finding. With its
-        clock."""
+    def of(self, from_us: int, to_us: int) -> tuple[int, Path] | None:
+        """The newest from before a window, else the first within it, which may know of the finding already; None if
+        there is none. With its clock."""
         known = self._by_time()
         before = [each for each in known if each <= from_us]
-        chosen = before[-1] if before else next((each for each in known if each < at_us), None)
+        chosen = before[-1] if before else next((each for each in known if each <= to_us), None)
         return None if chosen is None else (chosen, known[chosen])
 
     def _delete(self, clocks: Iterable[int]) -> None:

@@ -144,7 +144,7 @@ class Checker:
 
     def _freeze(self, found: Found) -> None:
         from_us, to_us = window(found)
-        base_us, base = self._bases.of(from_us, found.at_us) or (from_us, None)
+        base_us, base = self._bases.of(from_us, to_us) or (from_us, None)
         events = self._between(min(from_us, base_us), to_us)
         freeze_live(self._soak, self._asked, found, self._rounds, events, base)
         self._pending.remove(found)

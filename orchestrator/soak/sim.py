@@ -210,7 +210,7 @@ class SimSoak:
     def _freeze(self, found: Found) -> None:
         round_ = self._known.get(found.round) or self._rounds.round(found.round)
         from_us, to_us = window(found)
-        base_us, base = self._bases.of(from_us, found.at_us) or (from_us, None)
+        base_us, base = self._bases.of(from_us, to_us) or (from_us, None)
         events = (each for each in self._store.between(min(from_us, base_us), to_us) if each[0] < self._halted_at)
         freeze(self._soak, self._asked, found, round_, events, base)
         self._pending = [each for each in self._pending if each.number != found.number]

@@ -71,10 +71,10 @@ def test_which_bases_are_kept(tmp_path: Path) -> None:
     assert bases.of(0, 60 * SECOND) is None
     for minute in range(1, 6):
         bases.write(Base(at_us=minute * 60 * SECOND))
-    assert _clock(bases, 130, 250) == 120
-    assert _clock(bases, 120, 240) == 120
-    assert _clock(bases, 20, 140) == 60
-    assert _clock(bases, 20, 60) is None
+    assert _clock(bases, 130, 255) == 120
+    assert _clock(bases, 120, 245) == 120
+    assert _clock(bases, 20, 145) == 60
+    assert _clock(bases, 20, 59) is None
     bases.expire(306 * SECOND)  # which leaves 181 seconds
     assert bases.newest_us == 300 * SECOND
     assert _clock(bases, 20, 190) == 180
@@ -82,8 +82,8 @@ def test_which_bases_are_kept(tmp_path: Path) -> None:
     assert bases.newest_us == 240 * SECOND
 
 
-def _clock(bases: Bases, from_s: int, at_s: int) -> int | None:
-    found = bases.of(from_s * SECOND, at_s * SECOND)
+def _clock(bases: Bases, from_s: int, to_s: int) -> int | None:
+    found = bases.of(from_s * SECOND, to_s * SECOND)
     return None if found is None else found[0] // SECOND
 
 
