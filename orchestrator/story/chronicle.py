@@ -252,7 +252,9 @@ class Chronicle:
     def phase(self, event: Stamped, body: CtlPhase) -> None:
         """Time 0, and the end of the chaos."""
         if body.phase == "chaos":
-            self.zero_us = event.wall if self.zero_us is None else self.zero_us  # a soak has many rounds
+            if self.zero_us is None:
+                self.zero_us = event.wall
+            self._healing, self._lasting = None, []  # of the round before, as a soak has many
         elif body.phase == "healing":
             self._healing = self.note(event, "the chaos is over: all faults have ended before", ALWAYS)
             for fault, (line, _) in self._faults.items():

@@ -7,9 +7,9 @@ import msgspec
 from actors.trace.events import LogHw, PollReturn, SendInvoke, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED
+from orchestrator.invariants.folds.memory import IDS_UNSEEN, REPLACED_REMEMBERED, SESSIONS_REMEMBERED
 from orchestrator.invariants.folds.rows import REMEMBERED
-from orchestrator.invariants.folds.uids import place_of
+from orchestrator.invariants.folds.uids import node_of, place_of, replaced_by
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
@@ -123,8 +123,16 @@ class Session(msgspec.Struct):
         if place >= len(seen):
             seen.extend(bytes(max(place + 1 - len(seen), SEEN_AT_A_TIME)))
         if place > 2 * REMEMBERED:
-            gone = place - REMEMBERED
-            del seen[:gone]
+            self._forget(place - REMEMBERED)
+
+    def is_over(self) -> None:
+        """Its producer has begun another one."""
+        self._forget(self.number + 1 - REPLACED_REMEMBERED - self.first)
+
+    def _forget(self, gone: int) -> None:
+        """The lowest of the numbers that it remembers."""
+        if gone > 0:
+            del self.seen[:gone]
             self.first += gone
             self.given_up = {each for each in self.given_up if each >= self.first}
 
@@ -142,6 +150,8 @@ class SendOrder(State):
         if found is None:
             if len(self.sessions) >= SESSIONS_REMEMBERED:
                 del self.sessions[min(self.sessions, key=self._offset_of)]
+            for each in replaced_by(name, self.sessions):
+                self.sessions[each].is_over()
             found = self.sessions[name] = Session()
         return found
 
@@ -247,7 +257,7 @@ class ProducerOrderIsKept(LogInvariant[SendOrder]):
             f"later, is already at offset {session.offset:,}"
         )
         rule = ""
-        if batch.producer_id < 0 and self._may_overtake(state.profile, name.partition("#")[0]):
+        if batch.producer_id < 0 and self._may_overtake(state.profile, node_of(name)):
             rule = "no-idempotence"
         elif number in session.given_up and batch.producer_id < 0:
             rule = "given-up"

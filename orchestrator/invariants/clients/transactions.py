@@ -11,9 +11,15 @@ from actors.node.spec import is_recreated
 from actors.trace.events import ACKS_ALL, LogAppend, LogHw, SendInvoke, SendReturn, Stamped, TxnGuard
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
-from orchestrator.invariants.folds.memory import IDS_UNSEEN, SESSIONS_REMEMBERED, forget_first, remember
+from orchestrator.invariants.folds.memory import (
+    IDS_UNSEEN,
+    REPLACED_REMEMBERED,
+    SESSIONS_REMEMBERED,
+    forget_first,
+    remember,
+)
 from orchestrator.invariants.folds.rows import REMEMBERED
-from orchestrator.invariants.folds.uids import place_of
+from orchestrator.invariants.folds.uids import place_of, replaced_by
 from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, Copy
 from orchestrator.invariants.mirrors.epoch_bumps import EPOCH_BUMP, FailedSends, bump_is_due
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
@@ -138,6 +144,13 @@ class Sent(msgspec.Struct):
 
     numbers: list[int] = []
     before: int = 0
+
+    def forget(self, most: int) -> None:
+        """All but the last ``most``."""
+        gone = len(self.numbers) - most
+        if gone > 0:
+            del self.numbers[:gone]
+            self.before += gone
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -280,12 +293,15 @@ class SequencesAreContiguous(LogInvariant[SequenceState]):
         assert type(body) is SendInvoke
         session, number = place_of(body.uid)
         if number >= 0:
-            sent = state.sent.get(session) or Sent()
+            sent = state.sent.get(session)
+            if sent is None:
+                sent = Sent()
+                for each in replaced_by(session, state.sent):
+                    state.sent[each].forget(REPLACED_REMEMBERED)
             remember(state.sent, session, sent, SESSIONS_REMEMBERED)
             sent.numbers.append(number)
             if len(sent.numbers) > 2 * self.SENT_REMEMBERED:
-                del sent.numbers[: self.SENT_REMEMBERED]
-                sent.before += self.SENT_REMEMBERED
+                sent.forget(self.SENT_REMEMBERED)
         return NOTHING
 
 

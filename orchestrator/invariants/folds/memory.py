@@ -23,6 +23,9 @@ OPEN_REMEMBERED = 4096
 SESSIONS_REMEMBERED = 256
 """Processes of producers, and their producer ids."""
 
+REPLACED_REMEMBERED = 4096
+"""Records of a process of a producer that another one has replaced: those that may have been on their way then."""
+
 IDS_UNSEEN = f"producers, or processes of theirs, that were idle while {SESSIONS_REMEMBERED} others sent"
 """Under ``unseen``."""
 

@@ -416,6 +416,27 @@ def test_a_fault_that_lasts_longer_than_the_chaos_is_not_healed_with_it() -> Non
     assert alone.story()[-1].startswith("the chaos is over, but f1 lasts until ")
 
 
+def test_the_rounds_of_a_soak_have_one_time_0() -> None:
+    """Shows that the first round gives the time, and that the end of a round's chaos names no fault of a later one."""
+    trace = Stage().begin()
+    trace.fault("crash", "start", "broker-1", name="r0.f1")
+    trace.wall += 2_000_000
+    trace.fault("crash", "stop", "broker-1", name="r0.f1")
+    trace.emit(DRIVER, CtlPhase("healing"))
+    trace.wall += 10_000_000
+    trace.begin()
+    trace.fault("crash", "start", "broker-2", name="r1.f1")
+    trace.wall += 3_000_000
+    trace.fault("crash", "stop", "broker-2", name="r1.f1")
+    told = trace.chronicle.told([])
+    assert [moment.text.partition(", until")[0] for moment in told] == [
+        "r0.f1 crash of broker-1",
+        "the chaos is over: Krift heals r0.f1",
+        "r1.f1 crash of broker-2",
+    ]
+    assert told[2].at_us > 12_000_000
+
+
 def test_a_truncation_says_what_of_it_was_committed() -> None:
     """Shows the records that a former leader had committed and drops after an unclean election; that what followers
     have heard does not count, and that the new leader's commits are about other records."""

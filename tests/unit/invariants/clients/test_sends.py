@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from orchestrator.invariants.clients import sends
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -99,6 +102,17 @@ def test_a_record_that_overtakes_an_older_one() -> None:
 def test_a_second_copy_is_no_matter_of_order() -> None:
     """Shows that what was committed before may come again, and a new session may begin at any number."""
     assert log_of(("p:0", "p:1"), ("p:0",), ("p#1:0",)).result("C4").status == "held"
+
+
+def test_what_a_replaced_process_sent_is_forgotten_but_for_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that of a process that another one has replaced the last numbers are remembered, and all of another
+    producer's: an older record that overtakes is judged no more."""
+    monkeypatch.setattr(sends, "REPLACED_REMEMBERED", 4)
+    numbers = ("p:0", "p:2", "p:4", "p:6", "p:8", "q:0", "q:2")
+    assert log_of(numbers, ("p#1:0",), ("p:7",)).result("C4").status == "violated"
+    assert log_of(numbers, ("p#1:0",), ("p:1",)).result("C4").status == "held"
+    assert log_of(numbers, ("p#1:0",), ("q:1",)).result("C4").status == "violated"
+    assert log_of(numbers, ("p:1",), ("p#1:0",)).result("C4").status == "violated"
 
 
 def test_without_idempotence_order_is_promised_for_one_request_in_flight() -> None:

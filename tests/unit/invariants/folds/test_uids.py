@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.invariants.folds.uids import place_of
+from orchestrator.invariants.folds.uids import place_of, replaced_by
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,9 @@ from orchestrator.invariants.folds.uids import place_of
 def test_a_name_says_session_and_number_or_neither(uid: str, place: tuple[str, int]) -> None:
     """Shows that no two names say the same place: with "07" there would be two of number 7."""
     assert place_of(uid) == place
+
+
+def test_a_new_process_replaces_those_of_its_node() -> None:
+    """Shows that sessions of other nodes go on, whatever their names begin with."""
+    known = ["producer-1", "producer-10", "producer-1#1", "producer-2#1", "producer-1#2"]
+    assert replaced_by("producer-1#2", known) == ["producer-1", "producer-1#1"]
