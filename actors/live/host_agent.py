@@ -27,7 +27,7 @@ from actors.live.disk_loss import lose
 from actors.live.identity import Identity, read_identity, write_identity
 from actors.live.journal_writer import SUFFIX as JOURNAL_SUFFIX, old_segments
 from actors.live.setup import Opened, Setup
-from actors.live.writer import CLOSED, OPEN
+from actors.live.writer import CHUNK_AGE_MAX_US, CLOSED, OPEN
 from actors.log.segments import first_lost_offsets
 from actors.node.spec import NodeSpec, with_new_directory
 
@@ -40,6 +40,9 @@ _SIGNALS: dict[Signal, signal.Signals] = {
 }
 _SETTLED_S = 5.0
 _SEGMENTS_IN_TIME = 4
+_SOAK_CHUNK_AGE_US = 10_000_000
+_CHUNKS_IN_TIME = 60
+"""A soak has chunks for hours, of which its checks list those that are kept at each look: fewer, larger ones."""
 """Segments of a journal within the time that it is kept: they expire as a whole, so that it needs little more."""
 
 
@@ -126,6 +129,7 @@ class HostAgent:
             wiped=spec.name in self._wiped,
             certificates=self._certificates,
             journal_age_max_s=self._setup.keep_s / _SEGMENTS_IN_TIME,
+            chunk_age_max_us=_chunk_age_us(self._setup.keep_s),
         )
         self._wiped.discard(spec.name)
         actor = self._create(spec.name, setup)
@@ -244,3 +248,10 @@ def _in_effect(process: Process, which: Signal) -> bool:
         return _born(process.pid) != process.born
     stat = _stat(process.pid)
     return bool(stat) and (stat[0] in "Tt") == (which == "stop")
+
+
+def _chunk_age_us(keep_s: float) -> int:
+    """When a chunk is old, in a run whose logs are kept for so long."""
+    if math.isinf(keep_s):
+        return CHUNK_AGE_MAX_US
+    return min(_SOAK_CHUNK_AGE_US, int(keep_s * 1e6) // _CHUNKS_IN_TIME)

@@ -142,7 +142,7 @@ class LiveRuntime:
         self._node: Node = load(setup.factory)(setup.spec.role)
         self._barriers = setup.barriers
         self._disk = self._open_disk(Path(setup.disk))
-        self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation))
+        self._trace = ChunkWriter(Path(setup.logs), str(setup.incarnation), setup.chunk_age_max_us)
         self._journal = journal_of(setup)
         self._links = Links(
             self.name,

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from actors.control import Barrier
+from actors.live.writer import CHUNK_AGE_MAX_US
 from actors.node.spec import NodeSpec
 from actors.trace.events import Stamped
 
@@ -21,7 +22,8 @@ class Setup(msgspec.Struct, frozen=True):
     role to a new node. matcher: ``module:function`` from a predicate and a stamped event to whether it matches, for
     ``barriers``. wiped, clean: as ``NodeUp`` tells it. ``seed`` is the run's; draws come from it by name. certificates:
     folder with the host's, for mutual TLS; "" to talk in the clear. Not what is in them: Ray would carry the key about.
-    journal_age_max_s: when a segment of the journal is full, whatever its size.
+    journal_age_max_s: when a segment of the journal is full, whatever its size. chunk_age_max_us: when a chunk of the
+    log is.
     """
 
     run: str
@@ -39,6 +41,7 @@ class Setup(msgspec.Struct, frozen=True):
     clean: bool = False
     certificates: str = ""
     journal_age_max_s: float = math.inf
+    chunk_age_max_us: int = CHUNK_AGE_MAX_US
 
 
 @cache

@@ -1,6 +1,6 @@
 """Writes a growing record in closed chunks, so that a reader which never looks at a file twice misses nothing.
 
-A chunk is ``<stem>-<n>.open`` while it grows and ``<stem>-<n>.jsonl`` from 1 MiB or 2 s on. What was handed to the
+A chunk is ``<stem>-<n>.open`` while it grows and ``<stem>-<n>.jsonl`` when it is full, or old. What was handed to the
 operating system survives SIGKILL; only the last line of an open chunk can be torn.
 """
 
@@ -13,17 +13,20 @@ from actors.live.disk import write_all
 
 CHUNK_BYTES_MAX = 1 << 20
 CHUNK_AGE_MAX_US = 2_000_000
+"""When a chunk is old, unless its run has many."""
 
 OPEN = ".open"
 CLOSED = ".jsonl"
 
 
 class ChunkWriter:
-    """The chunks ``<directory>/<stem>-<n>`` of one incarnation. ``add`` buffers, ``flush`` is one write()."""
+    """The chunks ``<directory>/<stem>-<n>`` of one incarnation. ``add`` buffers, ``flush`` is one write().
+    ``age_max_us``: when a chunk is old."""
 
-    def __init__(self, directory: Path, stem: str) -> None:
+    def __init__(self, directory: Path, stem: str, age_max_us: int = CHUNK_AGE_MAX_US) -> None:
         self._directory = directory
         self._stem = stem
+        self._age_max_us = age_max_us
         self._number = 0
         self._fd = -1
         self._size = 0
@@ -46,7 +49,7 @@ class ChunkWriter:
                 self._born_us = now_us
             write_all(self._fd, data)
             self._size += len(data)
-        if self._size >= CHUNK_BYTES_MAX or (self._size and now_us - self._born_us >= CHUNK_AGE_MAX_US):
+        if self._size >= CHUNK_BYTES_MAX or (self._size and now_us - self._born_us >= self._age_max_us):
             self._close_chunk()
 
     def close(self, now_us: int) -> None:

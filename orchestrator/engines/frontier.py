@@ -201,10 +201,12 @@ class Frontier(msgspec.Struct):
 
 
 class Arrival(msgspec.Struct, frozen=True, array_like=True):
-    """What has arrived: pieces of nodes' logs, and of which parts of a collected trace (number -> latest clock)."""
+    """What has arrived: pieces of nodes' logs, and of which parts of a collected trace (number -> latest clock).
+    chunks: the files that it came from, below the folder of the logs."""
 
     pieces: list[Piece]
     parts: dict[int, int] = {}
+    chunks: list[str] = []
 
 
 class Row(NamedTuple):

@@ -117,6 +117,16 @@ class Shard:
         return self._known.written_by
 
     @property
+    def at_us(self) -> int:
+        """What has a lower clock was given to the folds: no more than has come of the trace."""
+        return min(self._known.frontier.at, self._known.frontier.newest)
+
+    @property
+    def newest_us(self) -> int:
+        """The latest clock that has come."""
+        return self._known.frontier.newest
+
+    @property
     def profile(self) -> Profile:
         """Of the run, as far as it has said so."""
         return self._known.profile

@@ -9,7 +9,7 @@ the state, whenever they are asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,8 @@ from orchestrator.trace.schema import spark_schema
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamReader
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
     from pyspark.sql.streaming.state import GroupState
 
 SHARDS = 4
@@ -45,6 +46,8 @@ ENVELOPE = (*ORDER_COLUMNS, "run", "cause", "req", "body")
 PART = "part"
 """Column with the number of an event's part of a collected trace."""
 NO_PART = -1
+CHUNK = "chunk"
+"""Column with the name of the file, of a node's log, that an event is from."""
 
 FILES_PER_BATCH = 100
 """Chunks that a micro-batch takes at most: what bounds its memory."""
@@ -57,25 +60,33 @@ _ROUTED = (
     "req string, body string, told string"
 )
 _STATE = "written_by string, profile binary, shard binary"
-_FOUND = "finding string"
+_FOUND = "finding string, progress binary"
 _told: msgspec.json.Decoder[Arrival] = msgspec.json.Decoder(Arrival)
 
 
-def chunks(spark: SparkSession, logs: Path, files_per_batch: int = FILES_PER_BATCH) -> DataFrame:
-    """The closed chunks under ``logs``, as a stream; a line that is no event ends it with an error."""
-    from pyspark.sql.functions import lit
+ANY_AGE = "3650d"
 
-    reader = _reader(spark, files_per_batch).option("mode", "FAILFAST").option("pathGlobFilter", f"*{CLOSED}")
-    return reader.json(_literal(logs)).withColumn(PART, lit(NO_PART))
+
+def chunks(
+    spark: SparkSession, logs: Path, files_per_batch: int = FILES_PER_BATCH, age_max: str = ANY_AGE
+) -> DataFrame:
+    """The closed chunks under ``logs``, as a stream; a line that is no event ends it with an error. ``age_max``: by how
+    much a chunk may be older than the newest one that was taken; it is for as long that Spark remembers which it has
+    taken."""
+    from pyspark.sql.functions import col, lit
+
+    reader = _reader(spark, files_per_batch, age_max).option("mode", "FAILFAST").option("pathGlobFilter", f"*{CLOSED}")
+    stream = reader.json(_literal(logs)).withColumn(PART, lit(NO_PART))
+    return stream.withColumn(CHUNK, col("_metadata.file_name"))
 
 
 def parts(spark: SparkSession, trace: Path, files_per_batch: int = PARTS_PER_BATCH) -> DataFrame:
     """The Parquet files of a collected trace, as a stream."""
-    from pyspark.sql.functions import regexp_extract
+    from pyspark.sql.functions import lit, regexp_extract
 
     stream = _reader(spark, files_per_batch).option("pathGlobFilter", "*.parquet").parquet(_literal(trace))
     number = regexp_extract("_metadata.file_name", r"part-(\d+)", 1).cast("int")
-    return stream.withColumn(PART, number)
+    return stream.withColumn(PART, number).withColumn(CHUNK, lit(""))
 
 
 def _literal(folder: Path) -> str:
@@ -83,10 +94,10 @@ def _literal(folder: Path) -> str:
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", str(folder.resolve()))
 
 
-def _reader(spark: SparkSession, files_per_batch: int) -> DataStreamReader:
+def _reader(spark: SparkSession, files_per_batch: int, age_max: str = ANY_AGE) -> DataStreamReader:
     """Folders named ``node=...`` must not become a column: each line says itself who wrote it."""
     reader = spark.readStream.schema(spark_schema()).option("recursiveFileLookup", "true")
-    return reader.option("maxFilesPerTrigger", files_per_batch).option("maxFileAge", "3650d")
+    return reader.option("maxFilesPerTrigger", files_per_batch).option("maxFileAge", age_max)
 
 
 def check_stream(
@@ -119,24 +130,72 @@ def feed(
     patience_us: int = -1,
     tell: Tell = keep_quiet,
 ) -> None:
-    """Take all that there is of a stream into the state at ``checkpoint``, as in ``check_stream``."""
-    chosen = _chosen(only)
+    """Take all that there is of a stream into the state at ``checkpoint``, as in ``check_stream``.
+
+    For once, or a few times: Spark's RocksDB store keeps the last row of each shard, all that this knows, for an hour
+    after each query that wrote one (``RocksDBStateStoreProvider.dataEncoderCache``). ``follow`` is one query.
+    """
+    writer = _writer(stream, checkpoint, _chosen(only), patience_us, 0, tell, lambda _: None)
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
+class Progress(msgspec.Struct, kw_only=True):
+    """How far a shard is, by its number, after a micro-batch. at_us, newest_us: ``Frontier.at`` and ``newest``.
+    size: bytes of what it knows; saved: that, now and then. chunks: of the logs, from which the batch came (told by
+    one of the shards)."""
+
+    number: int
+    at_us: int
+    newest_us: int
+    size: int
+    saved: bytes = b""
+    chunks: list[str] = []
+
+
+Watch = Callable[[list[Progress]], None]
+"""Hears of a micro-batch, of which each shard has said how far it is. It is put aside for good after that."""
+
+
+def follow(
+    stream: DataFrame,
+    checkpoint: Path,
+    *,
+    every_s: int,
+    patience_us: int,
+    put_aside_us: int,
+    tell: Tell,
+    watch: Watch,
+) -> StreamingQuery:
+    """Take a stream into the state at ``checkpoint`` as it grows, until the query is stopped. ``every_s``: how often to
+    look for more. ``put_aside_us``: by how much of the trace's time two of what ``Progress.saved`` has are apart, at
+    least. ``tell`` and ``watch`` are called in a thread of the query's."""
+    writer = _writer(stream, checkpoint, None, patience_us, put_aside_us, tell, watch)
+    return writer.trigger(processingTime=f"{every_s} seconds").start()
+
+
+def _writer(
+    stream: DataFrame,
+    checkpoint: Path,
+    chosen: Sequence[str] | None,
+    patience_us: int,
+    put_aside_us: int,
+    tell: Tell,
+    watch: Watch,
+) -> DataStreamWriter:
     _state(stream.sparkSession, checkpoint, chosen)
     routed = stream.mapInArrow(_router(chosen), _ROUTED)
-    stepper = _stepper(chosen, patience_us)
+    stepper = _stepper(chosen, patience_us, put_aside_us)
     found = routed.groupBy("number").applyInPandasWithState(stepper, _FOUND, _STATE, "append", "NoTimeout")
 
     def pass_on(batch: DataFrame, _number: int) -> None:
-        for row in batch.collect():
-            tell(msgspec.json.decode(row["finding"], type=Finding))
+        rows = batch.collect()
+        for row in rows:
+            if row["finding"] is not None:
+                tell(msgspec.json.decode(row["finding"], type=Finding))
+        told = [msgspec.msgpack.decode(row["progress"], type=Progress) for row in rows if row["progress"] is not None]
+        watch(sorted(told, key=lambda each: each.number))
 
-    query = (
-        found.writeStream.foreachBatch(pass_on)
-        .option("checkpointLocation", str(checkpoint.resolve()))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    return found.writeStream.foreachBatch(pass_on).option("checkpointLocation", str(checkpoint.resolve()))
 
 
 def results(spark: SparkSession, checkpoint: Path, only: Collection[str] | None = None) -> list[InvariantResult]:
@@ -224,7 +283,9 @@ def _taken(batch: pa.RecordBatch, numbers: list[int], rows: list[int], read: lis
     for part, wall in zip(batch.column(PART).to_pylist(), batch.column("wall").to_pylist(), strict=True):
         if part != NO_PART:
             parts[part] = max(parts.get(part, 0), wall)
-    text = msgspec.json.encode(Arrival(pieces, parts)).decode()
+    named = zip(batch.column("node").to_pylist(), batch.column(CHUNK).to_pylist(), strict=True)
+    files = sorted({f"node={node}/{name}" for node, name in named if name})
+    text = msgspec.json.encode(Arrival(pieces, parts, files)).decode()
     told = {name: pa.nulls(SHARDS, column.type) for name, column in columns.items()}
     told["number"], told["told"] = pa.array(range(SHARDS), pa.int32()), pa.array([text] * SHARDS, pa.string())
     return pa.RecordBatch.from_pydict({name: pa.concat_arrays([columns[name], told[name]]) for name in columns})
@@ -233,9 +294,10 @@ def _taken(batch: pa.RecordBatch, numbers: list[int], rows: list[int], read: lis
 class _stepper:
     """Gives a shard what has arrived, and has it go on."""
 
-    def __init__(self, only: Sequence[str] | None, patience_us: int) -> None:
+    def __init__(self, only: Sequence[str] | None, patience_us: int, put_aside_us: int) -> None:
         self.only = only
         self.patience_us = patience_us
+        self.put_aside_us = put_aside_us
 
     def __call__(self, key: tuple[int], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
@@ -243,11 +305,29 @@ class _stepper:
         shard = Shard(int(key[0]), SHARDS, self.only, self.patience_us)
         if state.exists:
             shard.load(state.get[2])
+        before_us, files = shard.at_us, set[str]()
         for frame in frames:
-            shard.take(*_arrived(frame))
+            arrived, told = _arrived(frame)
+            shard.take(arrived, told)
+            files.update(name for each in told for name in each.chunks)
         shard.advance()
-        state.update((shard.written_by, msgspec.msgpack.encode(shard.profile), shard.saved()))
-        yield pd.DataFrame({"finding": [msgspec.json.encode(each).decode() for each in shard.violations]}, dtype=object)
+        saved = shard.saved()
+        state.update((shard.written_by, msgspec.msgpack.encode(shard.profile), saved))
+        progress = Progress(
+            number=int(key[0]),
+            at_us=shard.at_us,
+            newest_us=shard.newest_us,
+            size=len(saved),
+            saved=saved if self._is_due(before_us, shard.at_us) else b"",
+            chunks=sorted(files) if key[0] == 0 else [],
+        )
+        found = [msgspec.json.encode(each).decode() for each in shard.violations]
+        rows = {"finding": [*found, None], "progress": [*([None] * len(found)), msgspec.msgpack.encode(progress)]}
+        yield pd.DataFrame(rows, dtype=object)
+
+    def _is_due(self, before_us: int, at_us: int) -> bool:
+        """All shards agree on it, as they are equally far."""
+        return bool(self.put_aside_us) and before_us // self.put_aside_us < at_us // self.put_aside_us
 
 
 class _closer:

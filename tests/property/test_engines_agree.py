@@ -18,7 +18,17 @@ from orchestrator.clusters.sim import SimCluster
 from orchestrator.engines.batch import check_trace
 from orchestrator.engines.in_process import check
 from orchestrator.engines.shard import OtherLayout
-from orchestrator.engines.streaming import SHARDS, check_stream, chunks, feed, parts, results as stream_results, states
+from orchestrator.engines.streaming import (
+    SHARDS,
+    Progress,
+    check_stream,
+    chunks,
+    feed,
+    follow,
+    parts,
+    results as stream_results,
+    states,
+)
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.trace.read import TRACE, read_events, write_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row
@@ -153,6 +163,64 @@ def test_a_stream_and_process_agree(spark: SparkSession, tmp_path: Path) -> None
     assert results == check(whole)
     assert "H6" in told
     assert {each.id: each.status for each in results}["H6"] == "violated"
+
+
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
+
+def encoders(spark: SparkSession) -> int:
+    """How many last rows of shards RocksDB's store keeps."""
+    store = spark._jvm.java.lang.Class.forName(f"{ROCKS_DB}$")  # type: ignore[union-attr]
+    held = store.getDeclaredField("dataEncoderCache")
+    held.setAccessible(True)
+    cache = held.get(None)
+    inner = cache.getClass().getDeclaredField("cache")
+    inner.setAccessible(True)
+    return int(inner.get(cache).size())
+
+
+@pytest.mark.long
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_a_stream_that_is_followed(spark: SparkSession, tmp_path: Path) -> None:
+    """Shows that a query which goes on as the trace grows gives the results of the in-process engine; that it says how
+    far it is, from which files, and now and then all that it knows; and that it keeps no more with each micro-batch."""
+    whole = list(recorded("parity/scenarios/leader-crash", "list-behind"))
+    half = len(whole) // 2
+    chunked(tmp_path, whole[:half], 2, stamp=1_000)
+    told: list[str] = []
+    batches: list[list[Progress]] = []
+    spark.conf.set(PROVIDER, ROCKS_DB)
+    try:
+        before = encoders(spark)
+        query = follow(
+            chunks(spark, tmp_path / "logs", 1, age_max="1d"),
+            tmp_path / "checkpoint",
+            every_s=1,
+            patience_us=-1,
+            put_aside_us=2_000_000,
+            tell=lambda violation: told.append(violation.invariant),
+            watch=batches.append,
+        )
+        query.processAllAvailable()
+        chunked(tmp_path, whole[half:], 2, stamp=2_000)
+        query.processAllAvailable()
+        query.stop()
+        assert encoders(spark) == before + SHARDS
+        assert stream_results(spark, tmp_path / "checkpoint") == check(whole)
+    finally:
+        spark.conf.unset(PROVIDER)
+    assert "H6" in told
+    assert [each.number for batch in batches for each in batch] == [*range(SHARDS)] * len(batches)
+    files = [name for batch in batches for each in batch for name in each.chunks]
+    assert len(batches) == 4
+    assert {Path(name).name for name in files} == {path.name for path in (tmp_path / "logs").rglob("*.jsonl")}
+    assert batches[-1][0].at_us == batches[-1][0].newest_us == whole[-1].wall
+    aside = [[bool(each.saved) for each in batch] for batch in batches]
+    assert aside[-1] == [True] * SHARDS
+    assert all(len(set(batch)) == 1 for batch in aside)
+    assert all(each.size > 1_000 for each in batches[-1])
 
 
 @pytest.mark.spark
