@@ -332,11 +332,11 @@ class ReplicaFetcherManager(msgspec.Struct):
             if state.tier.epoch == 0:
                 self._locate(turn, fetcher, partition, state, state.tier, 0)
             return []
-        if state.out_of_range == LATEST and data.offset >= end:
+        if state.out_of_range == LATEST and data.offset >= end and "restart-at-leaders-end" not in turn.step.defects:
             state.out_of_range = EARLIEST
             return []
         log = partition.log
-        if state.out_of_range == LATEST:
+        if state.out_of_range == LATEST and data.offset < end:
             cut(turn, partition, data.offset, "out-of-range", (-1, data.offset))
         elif data.offset > end:
             base = LogBase(data.offset, data.prefix_hash)

@@ -165,7 +165,7 @@ class Controller(msgspec.Struct):
         if self.active:
             # A change of the voters takes an offset that the controller did not ask for.
             self.next_offset = raft.next_offset
-        for change in raft.take_leader_changes():
+        for change in raft.take_leader_changes(turn.step.defects):
             if change.leader_id == self.config.node_id and raft.is_leader:
                 self._activate(turn)
         if self.active and self.channels.wants_epoch:

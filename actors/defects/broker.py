@@ -109,6 +109,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "A leader answers OFFSET_OUT_OF_RANGE to a consumer at its log start, if that is above 0.",
         nemesis="retention",
     ),
+    Defect(
+        "restart-at-leaders-end",
+        "actors.broker",
+        "P22",
+        "A follower whose log ends below its leader's log start begins anew at the leader's log end.",
+        nemesis="retention",
+    ),
     Defect("diverging-unsaid", "actors.broker", "P23", "A leader does not report divergence to followers."),
     Defect(
         "epoch-ends-at-log-end",

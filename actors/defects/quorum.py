@@ -151,6 +151,18 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         ("A broker that no longer hears from the leader stands for election."),
     ),
     Defect(
+        "active-before-caught-up",
+        "actors.quorum",
+        "Q16",
+        "The controller begins when its node is elected, before its state has the records from before that.",
+    ),
+    Defect(
+        "log-end-overstated",
+        "actors.quorum",
+        "Q20",
+        "A candidate names a log end that is one record further than its log's.",
+    ),
+    Defect(
         "append-in-resignation",
         "actors.quorum",
         "Q16",

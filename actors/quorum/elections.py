@@ -231,16 +231,16 @@ def poll(raft: RaftState, turn: NodeTurn, role: Prospective | Candidate) -> None
             become_candidate(raft, turn)
             return
         else:
-            raft.call(turn, peer, kind, _vote_request(raft, peer, version, pre_vote), version)
+            raft.call(turn, peer, kind, _vote_request(raft, turn, peer, version, pre_vote), version)
 
 
-def _vote_request(raft: RaftState, peer: int, version: int, pre_vote: bool) -> VoteRequest:
+def _vote_request(raft: RaftState, turn: NodeTurn, peer: int, version: int, pre_vote: bool) -> VoteRequest:
     request = VoteRequest(
         cluster_id=raft.config.cluster_id,
         replica_epoch=raft.quorum.epoch,
         replica_id=raft.config.node_id,
         last_offset_epoch=raft.last_epoch,
-        last_offset=raft.log.end_offset,
+        last_offset=raft.log.end_offset + ("log-end-overstated" in turn.step.defects),
     )
     if version >= 1:
         request.voter_id = peer

@@ -7,7 +7,7 @@ The parts are ``quorum_state`` (roles and what is durable), ``elections``, ``lea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -193,9 +193,9 @@ class RaftClient(RaftState):
             turn.step.record(QApply(batches[0].base_offset, self.delivered, batches[-1].ph, size))
         return batches
 
-    def take_leader_changes(self) -> list[LeaderChange]:
+    def take_leader_changes(self, defects: Collection[str] = ()) -> list[LeaderChange]:
         """What changed since the last call. This node itself is named only after everything below its epoch's start
-        was handed out by ``take_commits``; a leader that resigned is named no longer."""
+        was handed out by ``take_commits``; a leader that resigned is named no longer. ``defects``: of this node."""
         role = self.quorum.role
         if role.epoch == self.announced_epoch and self.leader_id == self.announced_leader:
             return []
@@ -203,7 +203,8 @@ class RaftClient(RaftState):
             return []
         epoch_start = -1
         if isinstance(role, Leader):
-            if not role.started or self.delivered < role.epoch_start:
+            behind = self.delivered < role.epoch_start and "active-before-caught-up" not in defects
+            if not role.started or behind:
                 return []
             epoch_start = role.epoch_start
         self.announced_epoch, self.announced_leader = role.epoch, self.leader_id

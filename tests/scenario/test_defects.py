@@ -248,6 +248,15 @@ PROOFS: dict[str, Proof] = {
     "segments-below-start-stay": Proof(
         "below-start", r"did not remove the segments of orders-0 up to \d+ within [\d.]+ s, although its log begins at"
     ),
+    "active-before-caught-up": Proof(
+        "quorum", r"began in epoch \d+ with a state up to \d+, but the log ended at \d+ when its node was elected"
+    ),
+    "log-end-overstated": Proof(
+        "quorum", r"asked [\w-]+ for .* in epoch \d+ with a log up to \d+, but its log ended at \d+"
+    ),
+    "restart-at-leaders-end": Proof(
+        "retention", r"began its log of [\w-]+-\d anew at [\d,]+, as its leader's log start, but no replica ever had"
+    ),
     "limits-not-taken-up": Proof(
         "changed-limits", r"appended \d+ of bills-0 to a segment of [\d,]+ bytes at least, with segment.bytes = 600"
     ),

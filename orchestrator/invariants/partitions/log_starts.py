@@ -89,6 +89,9 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     each deletion moves the log start of some replica first: a leader that finds a higher one gives up records that
     nobody has deleted.
 
+    A follower whose log ends below the leader's log start empties its log and begins at that start. One that begins
+    further up has given up records that nobody has deleted.
+
     A process that starts begins its log where the broker's log has begun before, or where its own part of it has: a
     checkpoint that is ahead of that hides records that nobody has deleted.
     """
@@ -101,7 +104,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     tested_when = (
         "the log start or the local log start of a replica moves up, or a replica that emptied its log and restarted "
         "it "
-        "at another offset appends its first batch, or a process finds a log that begins above 0"
+        "at another offset does so, or appends its first batch, or a process finds a log that begins above 0"
     )
     types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
     before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
@@ -140,6 +143,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         stays = body.reason == "remote" and body.new <= mirror.replica(event.node).start
         if type(body) is LogStart and body.reason == "load":
             return self._found(state, event, body)
+        if type(body) is LogStart and body.reason == "out-of-range":
+            return self._restarted(state, event, body)
         if body.reason in ANEW or body.reason == "load" or (type(body) is LogStart and stays):
             return NOTHING
         state.tested += 1
@@ -156,6 +161,19 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
         sentence = (
             f"{event.node} started with {state.key} from {body.new:,} on, but neither its log nor its own part of it "
             f"had ever begun above {own:,}"
+        )
+        return self.violated(state.key, sentence, event)
+
+    def _restarted(self, state: Starts, event: Stamped, body: LogStart) -> Emissions:
+        """A follower whose log ends below its leader's begins anew where that one begins, be it the leader's own part
+        of a tiered log that it found when it started."""
+        state.tested += 1
+        highest = max((state.highest, *state.own.values()))
+        if body.new <= highest:
+            return NOTHING
+        sentence = (
+            f"{event.node} began its log of {state.key} anew at {body.new:,}, as its leader's log start, but no "
+            f"replica ever had one above {highest:,}"
         )
         return self.violated(state.key, sentence, event)
 

@@ -12,6 +12,7 @@ from actors.trace.events import (
     LogAppend,
     LogHw,
     LogTrunc,
+    MetaState,
     NodeUp,
     PartChange,
     PartRemove,
@@ -204,11 +205,12 @@ class OnlyVotersStand(LogInvariant[Removed]):
 
 
 class Led(msgspec.Struct, frozen=True):
-    """That a node took up the leadership of an epoch."""
+    """That a node took up the leadership of an epoch, and where its log ended then."""
 
     epoch: int
     incarnation: int
     by: Witness
+    log_end: int
 
 
 class Leaderships(State):
@@ -260,7 +262,7 @@ class LeadersOnlyAppend(LogInvariant[Leaderships]):
         if body.role != "leader":
             state.now.pop(event.node, None)
             return self._comes_back(state, event, body, known) if first and known is not None else NOTHING
-        led = state.now[event.node] = Led(body.epoch, event.incarnation, witness(event))
+        led = state.now[event.node] = Led(body.epoch, event.incarnation, witness(event), body.log_end)
         wiped = event.node in state.wiped and not mirror.voters.with_directories
         state.wiped.discard(event.node)
         state.before[identity] = led
@@ -349,16 +351,22 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     leadership, or begins before its node has it, decides on a state that is not the quorum's, and confirms changes that
     will not be committed.
 
+    A controller begins when its state has everything that the log had when its node was elected. One that begins
+    earlier decides on registrations and ISRs that have changed since.
+
     Example: controller-1 resigns in epoch 7 because no majority fetches any more, and its controller, which does not
-    learn of this, appends another change of orders-0 (KAFKA-13104).
+    learn of this, appends another change of orders-0 (KAFKA-13104). Or controller-2 is elected with a log up to 80, and
+    its controller begins with a state up to 60.
     """
 
     id = "Q16"
     title = "A controller writes only between its node's election and next change of role, and in that epoch"
-    source = "KIP-595; KAFKA-13104"
-    tested_when = "a controller changes a partition, a registration or a configuration, or appends to the metadata log"
+    source = "KIP-595; KAFKA-13104; Kafka's KafkaRaftClient.ListenerContext.maybeFireLeaderChange"
+    tested_when = (
+        "a controller begins, changes a partition, a registration or a configuration, or appends to the metadata log"
+    )
     unseen = ("Answers of a controller out of office that are not based on a write.",)
-    types = (QRole, NodeUp, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
+    types = (QRole, NodeUp, MetaState, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> ActedAs:
@@ -371,10 +379,12 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
             return NOTHING
         if type(body) is QRole:
             if body.role == "leader":
-                state.led[event.node] = Led(body.epoch, event.incarnation, witness(event))
+                state.led[event.node] = Led(body.epoch, event.incarnation, witness(event), body.log_end)
             elif state.led.pop(event.node, None) is not None:
                 state.ended[event.node] = witness(event)
             return NOTHING
+        if type(body) is MetaState:
+            return self._begins(state, event, body)
         epoch = -1
         if type(body) is LogAppend:
             if body.role != "leader":
@@ -390,3 +400,16 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
         if led is not None:
             return self.violated(state.key, f"{did}, but it leads epoch {led.epoch}", led.by, event)
         return self.violated(state.key, f"{did}, but it does not lead the quorum", state.ended.get(event.node), event)
+
+    def _begins(self, state: ActedAs, event: Stamped, body: MetaState) -> Emissions:
+        led = state.led.get(event.node)
+        if body.of != "active" or led is None:
+            return NOTHING
+        state.tested += 1
+        if body.offset >= led.log_end:
+            return NOTHING
+        sentence = (
+            f"the controller of {event.node} began in epoch {led.epoch} with a state up to {body.offset:,}, but the "
+            f"log ended at {led.log_end:,} when its node was elected"
+        )
+        return self.violated(state.key, sentence, led.by, event)

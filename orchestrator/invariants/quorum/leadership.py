@@ -232,7 +232,7 @@ class VotesGoToTheUpToDate(KeyedInvariant[State]):
     title = "Votes go only to candidates whose log is at least as up to date as the voter's"
     source = "Raft 5.4.1; KIP-595; KIP-996"
     tested_when = "a voter with a log grants another one a vote or a PreVote"
-    unseen = ("Whether a candidate reports its real log: Q10 finds a leader that lacks entries.",)
+    unseen = ("Whether a candidate reports its real log: Q20 judges that.",)
     route = VOTER
     types = (QVote,)
 

@@ -7,8 +7,11 @@ import msgspec
 from actors.node.spec import node_name
 from actors.trace.events import LogAppend, NodeUp, QPersist, QRole, QSnapFetch, QVote, RepFetch, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, remember
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
+
+CANDIDACIES_REMEMBERED = 4 * CHANGES_REMEMBERED
 
 UNKNOWN = "?"
 """Directory of a candidate of whom only the id is known."""
@@ -48,13 +51,30 @@ class Voter(msgspec.Struct):
 
 
 class Voters(State):
-    """By node."""
+    """voters: by node. stood: "node epoch" of a candidacy, or of one beforehand -> where logs ended with which the node
+    took it up, by directory: after a restart there may be several."""
 
     voters: dict[str, Voter] = {}
+    stood: dict[str, list[tuple[str, int]]] = {}
+
+    def stands(self, node: str, body: QRole) -> None:
+        """A node begins to ask for votes, with the log that it has now."""
+        name = _candidacy(node, body.epoch, body.role == "prospective")
+        own, known = (body.directory_id, body.log_end), self.stood.get(name, [])
+        remember(self.stood, name, [*(each for each in known if each != own), own], CANDIDACIES_REMEMBERED)
+
+    def log_ends(self, body: QVote) -> list[int]:
+        """What the candidate may name as the end of its log; nothing if that is not known."""
+        known = self.stood.get(_candidacy(node_name(body.candidate), body.candidate_epoch, body.pre), [])
+        return [end for directory, end in known if body.candidate_directory in ("", directory)]
 
     def voter(self, node: str) -> Voter:
         """What is known of a voter; nothing at first."""
         return self.voters.setdefault(node, Voter())
+
+
+def _candidacy(node: str, epoch: int, pre: bool) -> str:
+    return f"{node} {epoch}{' beforehand' if pre else ''}"
 
 
 class VotesFollowTheRule(LogInvariant[Voters]):
@@ -67,12 +87,16 @@ class VotesFollowTheRule(LogInvariant[Voters]):
     again to the candidate that already has the vote, identified by id and directory; otherwise, if they know no leader
     of the epoch, to a candidate whose log is not behind their own.
 
+    A candidate names the end of its own log. One that names a higher one may win although it lacks committed records.
+
     Example: controller-2 has heard that controller-1 leads epoch 7, cannot reach it and waits unattached; controller-3
     stands in epoch 7, too, and gets the vote of controller-2.
     """
 
     id = "Q20"
-    title = "A voter grants or refuses votes by its own epoch, role, vote, leader and log"
+    title = (
+        "A voter grants or refuses votes by its own epoch, role, vote, leader and log; a candidate names its own log"
+    )
     source = "KafkaRaftClient.handleVoteRequest, EpochState.canGrantVote; KIP-595; KIP-853; KIP-996"
     tested_when = "a voter decides on another voter's request for a vote or a PreVote"
     unseen = (
@@ -99,6 +123,8 @@ class VotesFollowTheRule(LogInvariant[Voters]):
         if type(body) is QRole:
             voter.role, voter.since = body, witness(event)
             voter.served = voter.heard = False
+            if body.role in ("prospective", "candidate"):
+                state.stands(event.node, body)
         elif type(body) is NodeUp:
             voter.begin(body)
         elif type(body) is LogAppend:
@@ -116,10 +142,17 @@ class VotesFollowTheRule(LogInvariant[Voters]):
         if own or voter.role is None:
             return NOTHING
         state.tested += 1
+        ends = state.log_ends(body)
+        what, candidate = "a pre-vote" if body.pre else "its vote", node_name(body.candidate)
+        if ends and body.candidate_end not in ends:
+            sentence = (
+                f"{candidate} asked {event.node} for {what} in epoch {body.candidate_epoch} with a log up to "
+                f"{body.candidate_end:,}, but its log ended at {ends[-1]:,}"
+            )
+            return self.violated(state.key, sentence, state.voter(candidate).since, event)
         sentence, proof = _wrong(voter, before, body, mirror, event.node)
         if not sentence:
             return NOTHING
-        what = "a pre-vote" if body.pre else "its vote"
         did = f"{event.node} {'granted' if body.granted else 'refused'} {node_name(body.candidate)} {what}"
         return self.violated(state.key, f"{did} in epoch {body.epoch}; {sentence}", proof, event)
 

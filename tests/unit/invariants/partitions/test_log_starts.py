@@ -73,12 +73,13 @@ def test_a_log_that_begins_above_its_high_watermark() -> None:
         ("remote", "to 3, where it found the first copy, but no replica ever had one above 0"),
         ("delete-records", ""),
         ("load", "3 on, but neither its log nor its own part of it had ever begun above 0"),
-        ("out-of-range", ""),
+        ("out-of-range", "anew at 3, as its leader's log start, but no replica ever had one above 0"),
+        ("truncation", ""),
     ],
 )
 def test_reasons_of_a_log_start(reason: str, says: str) -> None:
-    """Shows that retention goes by segments, a follower by a leader, and a request by nothing of that; a log that
-    begins anew is no test."""
+    """Shows that retention goes by segments, a follower by a leader, also where it begins anew, and a request by
+    nothing of that; a log that begins where an older leader's batch does is no test."""
     trace = committed(4)
     rolled(trace, 2, 2)
     starts(trace, 2, 3, reason)
@@ -139,8 +140,9 @@ def test_the_first_copies_have_no_metadata_any_more(topic: str, status: str) -> 
 
 @pytest.mark.parametrize(("watermark", "status"), [(4, "held"), (3, "violated")])
 def test_a_log_that_begins_anew(watermark: int, status: str) -> None:
-    """Shows that it begins with its high watermark where it begins, before anything is appended to it."""
+    """Shows that it begins where its leader's log does, with its high watermark there before anything is appended."""
     trace = committed(4)
+    starts(trace, 1, 4, "delete-records")
     trace.truncate("broker-3", 1)
     starts(trace, 3, 4, "out-of-range")
     trace.high_watermark("broker-3", watermark, role="follower")
@@ -148,18 +150,28 @@ def test_a_log_that_begins_anew(watermark: int, status: str) -> None:
         trace.append(f"broker-{broker}", "producer-1:4", role="leader" if broker == 1 else "follower")
     trace.append("broker-3", "producer-1:4", role="follower", hole=3)
     result = trace.result("P22")
-    assert (result.status, result.tested) == (status, 1)
+    assert (result.status, result.tested) == (status, 3)
+
+
+def test_a_tiered_log_begins_anew_where_the_part_of_its_leader_does() -> None:
+    """Shows that the local log start that a leader's process found counts as its log start."""
+    trace = committed(4)
+    trace.emit("broker-1", LogLocalStart(TP, 4, "retention-ms", 0))
+    starts(trace, 3, 4, "out-of-range")
+    assert trace.result("P22").violations[0].sentence.startswith("broker-1 moved the local log start")
+    assert len(trace.result("P22").violations) == 1
 
 
 def test_a_crash_may_undo_that_a_log_began_anew() -> None:
     """Shows that the high watermark of a process says nothing of a log that the process before it had restarted."""
     trace = committed(4)
+    starts(trace, 1, 4, "delete-records")
     trace.truncate("broker-3", 1)
     starts(trace, 3, 4, "out-of-range")
     trace.down("broker-3", "lossy", lost={})
     trace.up("broker-3")
     trace.append("broker-3", "producer-1:1", role="follower")
-    assert trace.result("P22").status == "vacuous"
+    assert (trace.result("P22").status, trace.result("P22").tested) == ("held", 2)
 
 
 def test_segments_that_were_cut_off_are_none() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import BrokerReg, ConfigChange, QVoters
+from actors.trace.events import BrokerReg, ConfigChange, MetaState, QVoters
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER, committed, voted
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -256,6 +258,25 @@ def test_a_controller_in_office() -> None:
     trace.append(FOLLOWER, "m", epoch=1, tp=METADATA_PARTITION, role="follower")
     result = trace.result("Q16")
     assert (result.status, result.tested) == ("held", 4)
+
+
+@pytest.mark.parametrize(("offset", "status"), [(3, "held"), (2, "violated")])
+def test_a_controller_begins_with_all_that_its_log_had(offset: int, status: str) -> None:
+    """Shows that the state with which it begins reaches to where the log ended at the election; what it hands over
+    later, or makes a snapshot of, is no beginning."""
+    trace = TraceBuilder()
+    trace.role(LEADER, 1, "leader", 101, 3)
+    begun = trace.emit(LEADER, MetaState("active", offset))
+    trace.emit(LEADER, MetaState("snapshot", 1))
+    trace.emit(LEADER, MetaState("standby", 1))
+    result = trace.result("Q16")
+    assert (result.status, result.tested) == (status, 1)
+    for found in result.violations:
+        assert found.events[-1] == begun
+        assert found.sentence == (
+            "the controller of controller-1 began in epoch 1 with a state up to 2, but the log ended at 3 when its "
+            "node was elected"
+        )
 
 
 def test_a_controller_out_of_office() -> None:

@@ -135,3 +135,38 @@ def test_what_is_no_test() -> None:
     trace.vote(VOTER, 3, 102, True, False, LEVEL, LEVEL)
     trace.vote("controller-3", 3, 102, True)
     assert trace.result("Q20").status == "vacuous"
+
+
+@pytest.mark.parametrize(("end", "status"), [(2, "held"), (3, "violated"), (1, "violated")])
+@pytest.mark.parametrize("pre", [False, True])
+def test_a_candidate_names_the_end_of_its_own_log(pre: bool, end: int, status: str) -> None:
+    """Shows that neither a longer nor a shorter log may be named, in a vote and beforehand; and that of a candidate
+    whose role is not in the trace nothing is judged."""
+    trace = follows("unattached")
+    trace.role("controller-1", 3, "prospective" if pre else "candidate", -1, 2, "dir-controller-1")
+    trace.vote(VOTER, 3, 101, end >= 2, pre, (1, end), LEVEL)
+    result = trace.result("Q20")
+    assert (result.status, result.tested) == (status, 1)
+    unknown = follows("unattached")
+    unknown.vote(VOTER, 3, 101, end >= 2, pre, (1, end), LEVEL)
+    assert unknown.result("Q20").status == "held"
+
+
+def test_a_candidate_may_have_stood_with_several_logs() -> None:
+    """Shows that a request that comes late counts by the log of its own time, by the directory of that log, and that a
+    candidacy beforehand says nothing of one of the same epoch."""
+    trace = follows("unattached")
+    trace.role("controller-1", 3, "candidate", -1, 3)
+    trace.role("controller-1", 3, "candidate", -1, 2)
+    trace.vote(VOTER, 3, 101, True, False, (1, 3), LEVEL)
+    assert trace.result("Q20").status == "held"
+    trace.role("controller-1", 3, "candidate", -1, 7, "another")
+    trace.vote(VOTER, 3, 101, True, False, (1, 7), LEVEL)
+    (finding,) = trace.result("Q20").violations
+    assert finding.sentence == (
+        "controller-1 asked controller-2 for its vote in epoch 3 with a log up to 7, but its log ended at 2"
+    )
+    other = follows("unattached")
+    other.role("controller-1", 3, "prospective", -1, 5)
+    other.vote(VOTER, 3, 101, True, False, (1, 2), LEVEL)
+    assert other.result("Q20").status == "held"
