@@ -150,18 +150,9 @@ class VotersStandInTime(KeyedInvariant[Stand]):
                 state.cuts.take(body, event.wall)
             else:
                 state.delays.take(body, event.wall)
-            if body.kind in LEAVING:
-                self._leave(state, event, body)
+            if body.kind in LEAVING and body.phase == "start":
+                state.leaving.update(body.targets)  # until another process comes up: the fault may be over before
         return self._arm(state)
-
-    @staticmethod
-    def _leave(state: Stand, event: Stamped, body: CtlFault) -> None:
-        if body.phase == "start":
-            state.leaving.update(body.targets)
-            return
-        state.leaving.difference_update(body.targets)
-        for node in state.waiting.keys() & set(body.targets):
-            state.waiting[node].since_us = event.wall
 
     # ---- the roles ----------------------------------------------------------------------------------------------
 
