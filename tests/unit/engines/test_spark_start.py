@@ -73,7 +73,7 @@ def start(monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> Builder:
     builder = Builder(interrupted)
     monkeypatch.setattr(SparkSession, "builder", builder)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setattr(module, "_launch_jvm", lambda master, settings: None)
+    monkeypatch.setattr(module, "_launch_jvm", lambda *_: None)
     monkeypatch.setattr(module.atexit, "register", lambda *_: None)
     return builder
 
