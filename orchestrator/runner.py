@@ -393,6 +393,7 @@ def check_in_process(directory: RunDir, plan: Plan) -> Checked:
 
 
 Judge = Callable[[Iterable[Stamped]], list[InvariantResult]]
+"""Takes the events of a trace in order."""
 
 
 def check_by(directory: RunDir, plan: Plan, judge: Judge) -> Checked:

@@ -210,15 +210,6 @@ def results(spark: SparkSession, checkpoint: Path, only: Collection[str] | None 
     return conclude(invariants_of(folds(chosen)), results_of(closed.collect()), profile)
 
 
-def states(spark: SparkSession, checkpoint: Path, only: Collection[str] | None = None) -> list[bytes]:
-    """What each shard knows, as bytes of a ``SavedShard``, by their numbers."""
-    state = _state(spark, checkpoint, _chosen(only))
-    # Not by ``toLocalIterator``: Spark 4 keeps the jobs of one for ever, with all that they brought
-    # (``DAGScheduler.activeQueryToJobs``), so that the heap of a process that asks often is full in half an hour.
-    rows = [] if state is None else state.select("number", "shard").collect()
-    return [bytes(row["shard"]) for row in sorted(rows, key=lambda row: int(row["number"]))]
-
-
 def _chosen(only: Collection[str] | None) -> list[str] | None:
     chosen = None if only is None else sorted(only)
     folds(chosen)

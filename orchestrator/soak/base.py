@@ -7,7 +7,7 @@ some of it of events that wait to be judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
@@ -24,15 +24,13 @@ from orchestrator.invariants.folds.fold import Profile
 from orchestrator.invariants.hygiene.trace import NO_END
 from orchestrator.invariants.registry import folds, invariants_of
 from orchestrator.run_dir import RESTORE, RunDir, wrong
+from orchestrator.runner import Judge
 from orchestrator.soak.evidence import AFTER_US, BASE, BEFORE_US
 from orchestrator.trace.read import trace_of
 
 BASE_SCHEMA: Final = "krift-soak-base/v1"
 BYTES_MAX: Final = 1 << 30
 """More than any checks know: a larger file is not one of ours."""
-
-
-Judge = Callable[[Iterable[Stamped]], list[InvariantResult]]
 
 
 class Base(msgspec.Struct, kw_only=True):
@@ -92,11 +90,6 @@ class Bases:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-
-    @property
-    def newest_us(self) -> int:
-        """Clock of the newest, 0 if there is none."""
-        return max(self._by_time(), default=0)
 
     def write(self, base: Base) -> None:
         """Keep another one. Raises NotWritten."""

@@ -107,7 +107,7 @@ class Checker:
             if os.getppid() != self._parent:
                 return  # nobody is there any more who would say that it is over
             if query.awaitTermination(PAUSE_S):
-                break
+                return  # somebody stopped it: another process goes on
             self.look_after()
         query.processAllAvailable()
         query.stop()
