@@ -17,6 +17,7 @@ REELECTED_IN_PLACE = "mend.reelected-in-place"
 SPINNING_CONSUMER = "mend.spinning-consumer"
 FORMER_EPOCH = "mend.former-epoch"
 ENDLESS_ABORTS = "mend.endless-aborts"
+UNCOMMITTED_DUPLICATES = "mend.uncommitted-duplicates"
 MENDS = (
     ELR_CLEARED,
     REMOVED_LEADER_DEADLOCK,
@@ -26,6 +27,7 @@ MENDS = (
     SPINNING_CONSUMER,
     FORMER_EPOCH,
     ENDLESS_ABORTS,
+    UNCOMMITTED_DUPLICATES,
 )
 """Switches of mends of what Kafka itself gets wrong (docs/findings.md). No nemesis draws them: they are compared."""
 
@@ -205,6 +207,14 @@ FEATURES: dict[str, Feature] = {
             "kafka",
             "The effect of a batch that fails while its transaction is committed, below transaction.version 2. kafka: "
             "the transaction is aborted; raise-epoch: the producer epoch is raised, too, as when it fails before.",
+        ),
+        Feature(
+            UNCOMMITTED_DUPLICATES,
+            ("kafka", "forget"),
+            "kafka",
+            "The producers that a follower knows when all of its log is below the start of its leader's. kafka: those "
+            "it knew, also of records above its high watermark, which its leader may never have had; forget: none if "
+            "it had such records, as when its log ends below that start.",
         ),
     )
 }

@@ -479,13 +479,25 @@ def append_fetched(turn: Turn, partition: Partition, data: FetchResponse.Partiti
     was = log.high_watermark
     log.take_prefix_hash(turn.step, turn.files, data.prefix_hash)
     if log.start_offset < data.log_start_offset == log.end_offset:
-        log.begin_behind_all(turn.step, turn.files, data.prefix_hash, partition.leader_epoch)
+        begin_at_leaders_start(turn, partition, data)
     appended = log.append_as_follower(turn.step, turn.files, list(data.records), partition.leader_epoch)
     new = log.bounded_high_watermark(data.high_watermark)
     log.set_high_watermark(turn.step, "follower", partition.leader_epoch, new, [])
     if "follower-keeps-log-start" not in turn.step.defects:
         log.increment_start_offset(turn.step, min(data.log_start_offset, log.high_watermark), "leader")
     return appended > 0 or new != was
+
+
+def begin_at_leaders_start(turn: Turn, partition: Partition, data: FetchResponse.PartitionData) -> None:
+    """Nothing of this log is left, as the leader's begins where it ends. What lies above the high watermark the leader
+    may never have had: it answers where its log begins, whatever was there, when it is asked about an epoch that is
+    older than its log (``LeaderEpochFileCache.endOffsetFor``)."""
+    log = partition.log
+    if turn.settings.uncommitted_duplicates == "forget" and log.high_watermark < log.end_offset:
+        base = LogBase(log.end_offset, data.prefix_hash)
+        log.truncate_fully_and_start_at(turn.step, turn.files, base, partition.leader_epoch, "truncation")
+    else:
+        log.begin_behind_all(turn.step, turn.files, data.prefix_hash, partition.leader_epoch)
 
 
 def settle_epoch(turn: Turn, partition: Partition, state: FetchState, epoch: int, end: int) -> bool:

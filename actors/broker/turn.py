@@ -11,7 +11,15 @@ from actors.broker.remote_log.reader_config import ReaderConfig, reader_config_o
 from actors.broker.remote_log.remote_log_config import RemoteLogConfig, remote_log_config_of
 from actors.broker.transaction_coordinator.transaction_config import TransactionConfig, transaction_config_of
 from actors.config import setting
-from actors.features import KAFKA_7408, KIP_232, KIP_1075, REELECTED_IN_PLACE, REFUSED_MARKER, SPINNING_CONSUMER
+from actors.features import (
+    KAFKA_7408,
+    KIP_232,
+    KIP_1075,
+    REELECTED_IN_PLACE,
+    REFUSED_MARKER,
+    SPINNING_CONSUMER,
+    UNCOMMITTED_DUPLICATES,
+)
 from actors.log.log_validator import DEFAULT_LOG_CONFIG, LogConfig
 from actors.node.messages import Api
 from actors.node.spec import ClusterSpec, NodeSpec, node_name
@@ -35,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
     refused_marker: str = "kafka"
     reelected_in_place: str = "kafka"
     spinning_consumer: str = "kafka"
+    uncommitted_duplicates: str = "kafka"
     metadata_propagation: str = "log"
     unclean_leader_election: bool = False
     min_insync_replicas: int = 1
@@ -75,6 +84,7 @@ def settings_of(spec: NodeSpec) -> Settings:
         refused_marker=spec.features.get(REFUSED_MARKER, "kafka"),
         reelected_in_place=spec.features.get(REELECTED_IN_PLACE, "kafka"),
         spinning_consumer=spec.features.get(SPINNING_CONSUMER, "kafka"),
+        uncommitted_duplicates=spec.features.get(UNCOMMITTED_DUPLICATES, "kafka"),
         metadata_propagation=config["metadata.propagation"],
         unclean_leader_election=config["unclean.leader.election.enable"],
         min_insync_replicas=config["min.insync.replicas"],

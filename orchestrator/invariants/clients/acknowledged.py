@@ -10,6 +10,7 @@ from actors.node.isolation import READ_COMMITTED
 from actors.trace.events import ACKS_ALL, ConsPos, LogHw, MetaView, PartAssume, PollReturn, SendReturn, Stamped
 from orchestrator.invariants.clients.renumbered import RENUMBERED, RULE, Renumbered
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.memory import (
     CHANGES_REMEMBERED,
     DELETED_UNSEEN,
@@ -97,7 +98,7 @@ class Sends(State):
     offset -> record whose loss is excused: each counts once, however many leaders lack it. ``elected``: leader epoch
     in which some of these came back -> when it was taken up. ``broken``: offset -> record that is lost though nothing
     allows it. ``tolls``: rule and event -> how many records it showed to be gone. ``now_us``: of the newest event that
-    may show such."""
+    may show such. ``known``: what an answer to a record is that its broker left behind, "" with that finding's mend."""
 
     recent: dict[int, Acknowledged] = {}
     unread: dict[int, Acknowledged] = {}
@@ -113,6 +114,7 @@ class Sends(State):
     tolls: dict[str, Toll] = {}
     now_us: int = -1
     renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
+    known: str = ""
 
     def was_read(self, offset: int) -> bool:
         """Whether a consumer got it, as far as that is remembered."""
@@ -166,7 +168,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
     not_promised = ("acks<=1",)
 
     def initial(self, key: str, profile: Profile) -> Sends:
-        return Sends(key, budget=loss_budget(profile, key))
+        known = known_as(profile, "finding-uncommitted-duplicates")
+        return Sends(key, budget=loss_budget(profile, key), known=known)
 
     def step(self, state: Sends, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
@@ -224,6 +227,8 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         # What is committed may come from a leader which did not know that an unclean election had replaced it.
         log = mirror.lineage_log(leader_epoch) or mirror.replica(body.broker).log
         where = f"the log of {body.broker} at that time"
+        if offset < log.floor:
+            return self._look_below(state, sent, offset, where, mirror)
         found = self._look(state, sent, offset, log, where, leader_epoch, mirror)
         if found or leader_epoch < 0:
             return found
@@ -233,6 +238,18 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
                 if found:
                     return found
         return NOTHING
+
+    def _look_below(self, state: Sends, sent: Acknowledged, offset: int, where: str, mirror: LogMirror) -> Emissions:
+        """The log of who acknowledged begins above the record: what was committed there tells."""
+        held = mirror.records.at(offset)
+        if held is None or held.uid == sent.uid or given_up(mirror, held.copy.leader_epoch, sent.leader_epoch, offset):
+            return NOTHING
+        sentence = (
+            f"record {sent.uid} was acknowledged to {sent.by.node} at offset {offset:,} of {state.key}; "
+            f"{_record(held.uid)} was committed there, and {where} begins above it"
+        )
+        known = state.known if mirror.left_behind(sent.leader_epoch, offset, sent.uid) else ""
+        return self._lost(state, sent, offset, sentence, held.copy.leader_epoch, mirror, held.copy.by, known)
 
     def _is_taken_for_another(self, state: Sends, sent: Acknowledged, offset: int, mirror: LogMirror) -> bool:
         """Whether a leader may have taken a record for one whose sequence number it was given."""
@@ -308,13 +325,14 @@ class AcknowledgedIsNotLost(LogInvariant[Sends]):
         epoch: int,
         mirror: LogMirror,
         proof: Witness | None,
+        finding: str = "",
     ) -> Emissions:
         rule = self._excuse(state, sent, offset, epoch, mirror)
         if not rule:
             if state.broken.get(offset) != sent.uid:
                 remember(state.broken, offset, sent.uid, REMEMBERED)
                 _charge(state, rule, proof)
-            return self.violated(state.key, sentence, sent.by, proof)
+            return self.violated(state.key, sentence, sent.by, proof, known=finding)
         known = state.given_up.get(offset)
         if known is not None and known.uid == sent.uid:
             return NOTHING
@@ -417,11 +435,13 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 
 class Values(State):
     """``told``: offset -> value, where that is another one than what was committed there first: it was told of before,
-    or by somebody else, or in a newer leader epoch since; the most recent ones."""
+    or by somebody else, or in a newer leader epoch since; the most recent ones. ``known``: as with
+    ``Sends``."""
 
     told: dict[int, Value] = {}
     failed: FailedSends = msgspec.field(default_factory=FailedSends)
     renumbered: Renumbered = msgspec.field(default_factory=Renumbered)
+    known: str = ""
 
 
 class OneOffsetOneValue(LogInvariant[Values]):
@@ -452,7 +472,7 @@ class OneOffsetOneValue(LogInvariant[Values]):
     }
 
     def initial(self, key: str, profile: Profile) -> Values:
-        return Values(key)
+        return Values(key, known=known_as(profile, "finding-uncommitted-duplicates"))
 
     def forget(self, state: Values, offset: int) -> None:
         state.told = {told: value for told, value in state.told.items() if told >= offset}
@@ -469,7 +489,9 @@ class OneOffsetOneValue(LogInvariant[Values]):
                 state.failed.note(event, body)
                 state.renumbered.note(body)
             elif body.acks == ACKS_ALL and body.offset >= 0:
-                return self._learn(state, body.offset, body.uid, acknowledged_in(event, body, mirror), event, mirror)
+                epoch = acknowledged_in(event, body, mirror)
+                known = state.known if mirror.left_behind(epoch, body.offset, body.uid) else ""
+                return self._learn(state, body.offset, body.uid, epoch, event, mirror, known)
             return NOTHING
         assert type(body) is PollReturn
         if body.outcome != "ok" or not body.records:
@@ -493,7 +515,14 @@ class OneOffsetOneValue(LogInvariant[Values]):
         return None if committed is None else _value(committed)
 
     def _learn(
-        self, state: Values, offset: int, uid: str, leader_epoch: int, event: Stamped, mirror: LogMirror
+        self,
+        state: Values,
+        offset: int,
+        uid: str,
+        leader_epoch: int,
+        event: Stamped,
+        mirror: LogMirror,
+        finding: str = "",
     ) -> Emissions:
         known = self._known(state, offset, mirror)
         if known is None:
@@ -508,6 +537,8 @@ class OneOffsetOneValue(LogInvariant[Values]):
             f"offset {offset:,} of {state.key} holds {_record(uid)} according to {event.node}, "
             f"and {_record(known.uid)} according to {known.by.node}"
         )
+        if finding:  # nothing is there, whatever was answered
+            return self.violated(state.key, sentence, known.by, event, known=finding)
         rule, session = given_up(mirror, known.leader_epoch, leader_epoch, offset), place_of(uid)[0]
         if (
             not rule

@@ -25,6 +25,7 @@ from actors.features import (
     REMOVED_LEADER_DEADLOCK,
     REMOVED_LEADER_ZOMBIE,
     SPINNING_CONSUMER,
+    UNCOMMITTED_DUPLICATES,
 )
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ KNOWN_FINDINGS: dict[str, KnownFinding] = {
             entails_anywhere=("L13",),
         ),
         KnownFinding("finding-endless-aborts", "Transactions that abort without end", ENDLESS_ABORTS, ("L20",)),
+        KnownFinding(
+            "finding-uncommitted-duplicates",
+            "Duplicates of records that were never committed",
+            UNCOMMITTED_DUPLICATES,
+            ("C1", "C3"),
+        ),
         KnownFinding(
             "finding-reelected-in-place",
             "A leader that is elected again in place",

@@ -200,6 +200,13 @@ class LogMirror(msgspec.Struct):
         """What the server knew whose answer an operation returns; None where the trace does not say."""
         return self.answers.get(f"{event.req.rpartition('#')[0]}/{body.correlation_id}")
 
+    def left_behind(self, leader_epoch: int, offset: int, uid: str) -> bool:
+        """Whether the leader of an epoch knows the producer of this record at this offset from a log that it gave up,
+        whose record there was not committed as far as it knew."""
+        lineage = self.lineages.get(leader_epoch)
+        left = [] if lineage is None else self.replica(lineage.leader).left_behind
+        return any(each.base <= offset < each.end and each.uid_at(offset) == uid for each in left)
+
     def is_of_another(self, event: Stamped) -> bool:
         """Whether an operation that a client takes to be about this partition ended with what another topic of the same
         name answered: requests by name cannot tell them apart. Then no broker says to have answered for this one, or
@@ -375,6 +382,9 @@ class LogMirror(msgspec.Struct):
         if body.reason != "out-of-range" or body.new != replica.log.end:  # else its leader's log begins where it ends
             self.producers.begin_anew(event.node, body.new)
             replica.transactions, replica.began = TransactionsOfLog(forgotten=body.new), body.new
+            replica.left_behind = []
+        elif left := [each for each in replica.log.batches if each.end > replica.high_watermark]:
+            replica.left_behind = left[-CHANGES_REMEMBERED:]
         self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
 
     def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:

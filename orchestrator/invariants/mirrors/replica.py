@@ -22,7 +22,8 @@ class Replica(msgspec.Struct):
     ``started_in`` has said; ``local_start``: where what it has itself; ``began``: where it began anew last, without
     what it knew of producers, 0 never; ``heard``: the highest log start that this process has had, or was told by a
     leader; ``had``: the highest that any of its processes has had; ``starts``: incarnation, number of the event, and
-    where it began from then on, the newest ones."""
+    where it began from then on, the newest ones; ``left_behind``: the batches above its high watermark that it had when
+    its leader's log began where its own ended, which it gave up then, and whose producers it still knows."""
 
     log: Prefix = msgspec.field(default_factory=Prefix)
     leads: int = -1
@@ -39,6 +40,7 @@ class Replica(msgspec.Struct):
     high_watermark: int = 0
     flushed: int = 0
     losses: list[Loss] = []
+    left_behind: list[BatchFacts] = []
     kept: Prefix | None = None
     transactions: TransactionsOfLog = msgspec.field(default_factory=TransactionsOfLog)
 

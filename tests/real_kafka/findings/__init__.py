@@ -22,6 +22,7 @@ NAMES = (
     "spinning_consumer",
     "former_epoch",
     "endless_aborts",
+    "uncommitted_duplicates",
 )
 TRANSCRIPTS = Path(__file__).parents[3] / "docs" / "findings" / "real-kafka-4.3.1"
 

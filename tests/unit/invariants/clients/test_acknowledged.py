@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from actors.trace.events import ConsPos, LogLocalStart, MetaView
+from actors.features import UNCOMMITTED_DUPLICATES
+from actors.trace.events import ConsPos, LogLocalStart, LogStart, MetaView
 from tests.unit.invariants.partitions.test_replication import committed
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -429,3 +430,41 @@ def test_kafka_lets_an_idempotent_record_come_twice() -> None:
     forgotten.append("broker-2", "a", epoch=1, producer=7, sequence=3)
     forgotten.high_watermark("broker-2", 2, 1, counted=(2,))
     assert forgotten.result("C3").status == "violated"
+
+
+# ---- What a broker left behind ---------------------------------------------------------------------------------
+
+FINDING = "finding-uncommitted-duplicates"
+
+
+def left_behind(uid: str = "b", begins: int = 3, mend: str = "kafka") -> TraceBuilder:
+    """Broker-1 had "b" at offset 1 alone, where the leader of epoch 1 committed "c"; it began anew at 3 with the log
+    of that one, and leads epoch 2. ``uid``: what it acknowledges at 1 then."""
+    trace = committed("a", features={UNCOMMITTED_DUPLICATES: mend})
+    trace.append("broker-1", "b", producer=7, sequence=0)
+    trace.append("broker-1", "x")
+    trace.lead(2, 1, isr=(2, 3))
+    trace.replicate("c", leader=2, followers=(3,), epoch=1)
+    trace.replicate("d", leader=2, followers=(3,), epoch=1)
+    trace.high_watermark("broker-2", 3, 1, counted=(2, 3))
+    trace.emit("broker-1", LogStart(TP, begins, "out-of-range", 1))
+    trace.lead(1, 2, isr=(1, 2, 3))
+    trace.acked("producer-1", uid, 1, 1, 2)
+    return trace
+
+
+@pytest.mark.parametrize("promise", ["C1", "C3"])
+def test_an_answer_from_what_was_left_behind(promise: str) -> None:
+    """Shows that a broker which acknowledges what it had above its high watermark, and gave up since, violates both,
+    although its log begins above the record; that this is known, but not with the mend, about another record, or if
+    the broker forgot the producers."""
+    result = left_behind().result(promise)
+    assert [(each.rule, each.times) for each in result.violations] == [(FINDING, 1)]
+    for other in (left_behind(mend="forget"), left_behind("z"), left_behind(begins=4)):
+        assert [each.rule for each in other.result(promise).violations] == [""]
+
+
+def test_the_record_that_was_committed_there() -> None:
+    """Shows that an answer about the record that was committed below the log's start, and is deleted, is none."""
+    assert left_behind("c").result("C1").status == "held"
+    assert left_behind().result("C1").losses[0].times == 1
