@@ -262,6 +262,12 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "A quorum leader lets each Fetch wait, be there records for it or not.",
     ),
     Defect(
+        "fetch-names-log-end",
+        "actors.quorum",
+        "Q22",
+        "A Fetch of the metadata log names the end of its sender's log as the high watermark that it knows.",
+    ),
+    Defect(
         "pre-vote-for-all",
         "actors.quorum",
         "L2",

@@ -3,6 +3,8 @@ for the leader (``KafkaRaftClient.handleFetchResponse``)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from actors.node.errors import KafkaError
 from actors.node.fault import FatalFault
 from actors.node.messages import Api
@@ -94,11 +96,13 @@ def _send(raft: RaftState, turn: NodeTurn, peer: int) -> None:
     if seed:
         version = SEED_VERSION
     last_epoch = raft.quorum.epoch if "fetch-in-leader-epoch" in turn.step.defects else raft.last_epoch
-    request = _fetch_request(raft, version, last_epoch, seed)
+    request = _fetch_request(raft, version, last_epoch, seed, turn.step.defects)
     raft.fetch_from(turn, peer, "fetch", request, version)
 
 
-def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -> FetchRequest:
+def _fetch_request(
+    raft: RaftState, version: int, last_epoch: int, seed: bool, defects: Collection[str]
+) -> FetchRequest:
     request = FetchRequest(max_wait_ms=FETCH_MAX_WAIT_MS, max_bytes=raft.config.fetch_max_bytes)
     partition = FetchRequest.FetchPartition(fetch_offset=raft.log.end_offset)
     topic = FetchRequest.FetchTopic()
@@ -122,7 +126,8 @@ def _fetch_request(raft: RaftState, version: int, last_epoch: int, seed: bool) -
     if version >= 17:
         partition.replica_directory_id = raft.config.directory_id
     if version >= 18:
-        partition.high_watermark = raft.log.high_watermark or -1
+        knows_all = "fetch-names-log-end" in defects
+        partition.high_watermark = (raft.log.end_offset if knows_all else raft.log.high_watermark) or -1
     topic.partitions.append(partition)
     return request
 

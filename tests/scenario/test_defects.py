@@ -611,6 +611,10 @@ PROOFS: dict[str, Proof] = {
     "isr-without-epochs": Proof(
         "told-before", r"the ISR of orders-0 to \[1\] by broker epochs -1 of broker-1; broker-1 had proposed it with \d"
     ),
+    "fetch-names-log-end": Proof(
+        "waiting-fetches",
+        r"of controller-\d at (\d+) wait .*, which named \1 as its high watermark, but that had come to",
+    ),
     "append-wakes-nobody": Proof(
         "waiting-fetches", r"let the Fetch of \S+ at \d+ wait in quorum epoch \d+ after it had appended records up to"
     ),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import LogAppend, LogHw, QRole, QWaited, Stamped, Waited
+from actors.trace.events import LogAppend, LogHw, LogStart, QFreeze, QRole, QWaited, Stamped, Waited
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
 
 OFFICES_KEPT = 1 << 4
 """Offices of a node that are remembered: more than it can hold while a Fetch waits."""
+
+DOES_NOT_ASK = 2**63 - 1
+"""The high watermark in a Fetch below version 18."""
 
 
 class Office(msgspec.Struct):
@@ -24,10 +27,19 @@ class Office(msgspec.Struct):
     moved: Witness | None = None
 
 
+class Reached(msgspec.Struct):
+    """The highest high watermark that a node has ever had, and by which event."""
+
+    end: int
+    by: Witness
+
+
 class Offices(State):
-    """offices: node -> quorum epoch -> office."""
+    """offices: node -> quorum epoch -> office. reached: node -> its highest high watermark, which a process that starts
+    on a snapshot has without a further event."""
 
     offices: dict[str, dict[int, Office]] = {}
+    reached: dict[str, Reached] = {}
 
     def of(self, node: str, epoch: int) -> Office | None:
         """That of a node in an epoch."""
@@ -42,6 +54,9 @@ class FetchesWaitForNews(LogInvariant[Offices]):
     Example: controller-1 appends offset 118, and leaves the Fetch of controller-2, which is at 118, where it is. That
     ends after 500 ms, with no records. The next one brings them, and a topic takes half a second to create.
 
+    What the member knows is what its Fetch says. If controller-2, at 118, calls that its high watermark while that is
+    117, the leader never wakes it for 118: a Fetch may name a high watermark only that its sender has had once.
+
     A leader that loses its office by a Vote leaves Fetches where they are until their time is over: what counts is what
     it had and knew at the end of the office in which the Fetch came.
     """
@@ -50,12 +65,13 @@ class FetchesWaitForNews(LogInvariant[Offices]):
     title = "A Fetch of the metadata log waits at the leader only while there is nothing new for it"
     source = "KIP-595; KIP-1166; Kafka's KafkaRaftClient.handleFetchRequest, ThresholdPurgatory"
     tested_when = "a leader answers a Fetch that has waited"
-    types = (QWaited, QRole, LogAppend, LogHw)
-    cases = {LogAppend: ("leader",), LogHw: ("leader",)}
+    types = (QWaited, QRole, LogAppend, LogHw, LogStart, QFreeze)
+    cases = {LogAppend: ("leader",)}
     unseen = (
         "A Fetch that is answered before there is anything for it.",
         "A Fetch whose connection ends while it waits.",
         "A high watermark that a leader takes over from its time as a follower without moving it.",
+        "A Fetch that names a high watermark which its sender had once, and not at that moment.",
     )
 
     def initial(self, key: str, profile: Profile) -> Offices:
@@ -75,9 +91,23 @@ class FetchesWaitForNews(LogInvariant[Offices]):
         elif type(body) is LogAppend:
             if (office := state.of(event.node, body.leader_epoch)) is not None:
                 office.end, office.appended = body.last + 1, witness(event)
-        elif type(body) is LogHw and (office := state.of(event.node, body.leader_epoch)) is not None:
-            office.high_watermark, office.moved = body.new, witness(event)
+        elif type(body) is LogHw:
+            self._reaches(state, event, body.new)
+            if body.role == "leader" and (office := state.of(event.node, body.leader_epoch)) is not None:
+                office.high_watermark, office.moved = body.new, witness(event)
+        elif type(body) is LogStart:
+            self._reaches(state, event, body.new)
+        elif type(body) is QFreeze:
+            self._reaches(
+                state, event, body.end
+            )  # the next process may find it, where this one ends before it can say so
         return NOTHING
+
+    @staticmethod
+    def _reaches(state: Offices, event: Stamped, end: int) -> None:
+        reached = state.reached.get(event.node)
+        if reached is None or reached.end < end:
+            state.reached[event.node] = Reached(end, witness(event))
 
     def _judge(self, state: Offices, event: Stamped, fetch: Waited, by: str) -> Emissions:
         """What ends the wait now is new, and no reason to have ended it before."""
@@ -88,6 +118,12 @@ class FetchesWaitForNews(LogInvariant[Offices]):
         if fetch.told > fetch.known:
             sentence = f"{what}, although its high watermark was {fetch.told:,} and that of {who} {fetch.known:,}"
             return self.violated(state.key, sentence, event)
+        reached = state.reached.get(who)
+        if reached is not None and DOES_NOT_ASK > fetch.known > reached.end:
+            sentence = (
+                f"{what}, which named {fetch.known:,} as its high watermark, but that had come to {reached.end:,}"
+            )
+            return self.violated(state.key, sentence, reached.by, event)
         office = state.of(event.node, fetch.epoch)
         if office is None:
             return NOTHING

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import QWaited, Waited
+from actors.trace.events import LogStart, QFreeze, QWaited, Waited
 from orchestrator.invariants.quorum import waiting_fetches
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import METADATA_PARTITION, TraceBuilder
@@ -139,3 +139,31 @@ def test_an_office_that_nobody_knows() -> None:
     assert trace.result("Q22").status == "held"
     trace.waited(at=0, end=1, epoch=99)
     assert len(trace.sentences()) == 1
+
+
+def test_a_high_watermark_that_its_sender_never_had() -> None:
+    """Shows a Fetch that names more than the highest high watermark of its sender: that of its log, of an earlier
+    process, or of a snapshot that it has taken, or was about to take."""
+    trace = Led()
+    moved = trace.high_watermark(FOLLOWER, 2, 1, METADATA_PARTITION, role="follower")
+    trace.waited()
+    trace.up(FOLLOWER, "controller")
+    trace.high_watermark(FOLLOWER, 1, 1, METADATA_PARTITION, role="follower")
+    trace.waited()
+    trace.waited(known=ANY)
+    assert trace.result("Q22").status == "held"
+    late = trace.waited(known=3)
+    (found,) = trace.result("Q22").violations
+    assert found.events == [moved, late]
+    assert found.sentence == (
+        "controller-1 let the Fetch of controller-2 at 3 wait in quorum epoch 1, which named 3 as its high watermark, "
+        "but that had come to 2"
+    )
+    for taken in (LogStart(METADATA_PARTITION, 3, "snapshot", 1), QFreeze("fetch", 3)):
+        trace = Led()
+        trace.high_watermark(FOLLOWER, 2, 1, METADATA_PARTITION, role="follower")
+        trace.emit(FOLLOWER, taken)
+        trace.waited(known=3)
+        assert trace.result("Q22").status == "held"
+        trace.waited(known=4)
+        assert len(trace.sentences()) == 1
