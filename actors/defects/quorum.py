@@ -288,6 +288,20 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "A member that truncates its log keeps the voters of the truncated part.",
         nemesis="voters",
     ),
+    Defect(
+        "logged-voters-unread",
+        "actors.quorum",
+        "Q14",
+        "A member that starts goes by the voters of its format or of its snapshot, whatever is in its log.",
+        nemesis="voters",
+    ),
+    Defect(
+        "formatted-voters-unwritten",
+        "actors.quorum",
+        "Q14",
+        "A leader never writes down the voters with which the cluster was formatted.",
+        nemesis="voters",
+    ),
     Defect("never-stand", "actors.quorum", "L1", "A follower that no longer hears from its leader does not stand."),
     Defect(
         "candidate-waits-on",

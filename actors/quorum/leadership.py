@@ -36,7 +36,8 @@ def start_epoch(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
     control, entry = raft.quorum.records, raft.quorum.records.last_voters
     if entry is not None:
         voters = entry.voters.update_voter(raft.config.node_id, raft.config.voter_node) or entry.voters
-        if entry.offset == BOOTSTRAP_OFFSET or voters != entry.voters:
+        unwritten = entry.offset == BOOTSTRAP_OFFSET and "formatted-voters-unwritten" not in turn.step.defects
+        if unwritten or voters != entry.voters:
             level = KRaftVersionRecord(k_raft_version=control.kraft_version)
             records += [ControlRecord(k_raft_version=level), ControlRecord(voters=voters.to_record())]
     raft.append_control(turn, role.epoch, records)

@@ -65,7 +65,7 @@ def load(raft: RaftState, turn: NodeTurn) -> None:
         records.load_snapshot(read_snapshot(stored[0].content))
     elif config.voters.ids:
         records.load(BOOTSTRAP_OFFSET, 0, config.voters, config.kraft_version)
-    for batch in raft.log.batches:
+    for batch in raft.log.batches if "logged-voters-unread" not in turn.step.defects else ():
         records.append(batch)
     if records.voter_sets:
         raft.record_voters(turn, "start")

@@ -104,6 +104,12 @@ PROOFS: dict[str, Proof] = {
     "voter-changes-overlap": Proof(
         "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
     ),
+    "logged-voters-unread": Proof(
+        "voter-restarts", r"controller-\d has a voter set in its log at \d+, but goes by that of its format"
+    ),
+    "formatted-voters-unwritten": Proof(
+        "voter-restarts", r"controller-\d began epoch 1 at 0 without writing down the voter set that it was formatted"
+    ),
     "voters-unread": Proof("unread", r"adds controller-\d, whose log has never had a record of leader epoch \d+"),
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*; the voters are"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+, but is none of the voters"),

@@ -7,18 +7,27 @@ from collections.abc import Mapping
 import msgspec
 
 from actors.node.spec import node_name
-from actors.trace.events import LogAppend, LogHw, LogStart, NodeUp, QVoters, Stamped
+from actors.trace.events import (
+    LogAppend,
+    LogFlush,
+    LogHw,
+    LogStart,
+    LogTrunc,
+    NodeDown,
+    NodeUp,
+    QRole,
+    QVoters,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.leader_epochs import Lineage
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
+from orchestrator.invariants.mirrors.voter_records import FORMATTED, NO_SET, VoterRecords
 from orchestrator.invariants.mirrors.voter_sets import is_majority, named
 
 CHECKS = ("kip-595.epoch-check", "kip-595.divergence")
 """Features without which a leader counts Fetches of logs that are not the beginning of its own."""
-
-FORMATTED = -1
-"""Offset of the set that a directory was formatted with: no record has it yet."""
 
 
 class SetInLog(msgspec.Struct, frozen=True):
@@ -29,12 +38,23 @@ class SetInLog(msgspec.Struct, frozen=True):
     by: Witness
 
 
+class Office(msgspec.Struct, frozen=True):
+    """What a leader begins with: its quorum epoch, and where its log ended."""
+
+    epoch: int
+    start: int
+    by: Witness
+
+
 class VoterChanges(State):
-    """``sets``: member -> its set; ``epochs``: replica -> the highest epoch that its log has had. ``checked``: whether
-    every leader compares the logs of those that fetch with its own."""
+    """``sets``: member -> its set; ``epochs``: replica -> the highest epoch that its log has had; ``begun``: leader ->
+    its office, until the first batch of that is on its disk. ``checked``: whether every leader compares the logs of
+    those that fetch with its own."""
 
     sets: dict[str, SetInLog] = {}
     epochs: dict[str, int] = {}
+    records: VoterRecords = msgspec.field(default_factory=VoterRecords)
+    begun: dict[str, Office] = {}
     checked: bool = True
 
 
@@ -48,23 +68,32 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     a voter any more does not count towards its commits (KAFKA-16530). A leader that only records its own endpoint may
     do so in the first batch of its epoch. Or controller-1 adds controller-4 before that has anything of its epoch: a
     voter that has far to go holds up every commit for which it is needed.
+
+    All of that rests on every member's knowing the set that its own log has. Controller-2 has the record of the four
+    voters at 2 and starts anew, but counts with the three that it was formatted with: two of those are a majority for
+    it. And who was formatted with none, as a voter that is to be added, knows only sets that are in the log: the first
+    leader writes there what it was formatted with.
     """
 
     id = "Q14"
     title = (
         "Voters change one at a time, after the previous change is committed, in an epoch that has committed an entry; "
-        "a new one has caught up with the leader before"
+        "a new one has caught up with the leader before; every member goes by the set in its log"
     )
     source = "KIP-853; Kafka's AddVoterHandler, RemoveVoterHandler, UpdateVoterHandler; KAFKA-16530"
-    tested_when = "a leader writes a voter set, or commits with one that was changed; a follower copies one"
+    tested_when = (
+        "a leader writes a voter set, or commits with one that was changed; a follower copies one; the log of a member "
+        "is on its disk after a change where it may have got such a record, or lost one"
+    )
     unseen = (
         (
             "A new voter that has read the beginning of the leader's epoch and never caught up: regular fetches of "
             "observers are not in the trace."
         ),
         "The first set that a member copies after it was formatted: it may have been formatted with any.",
+        "Whether a member goes by the set in a log of which the trace does not tell what is in it, as a snapshot.",
     )
-    types = (QVoters, LogHw, NodeUp, LogAppend, LogStart)
+    types = (QVoters, LogHw, NodeUp, NodeDown, LogAppend, LogStart, LogTrunc, LogFlush, QRole)
     cases = {LogHw: ("leader",)}
 
     def initial(self, key: str, profile: Profile) -> VoterChanges:
@@ -73,17 +102,22 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
     def step(self, state: VoterChanges, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogAppend:
+            state.records.ends_at(event.node, body.last + 1, body.control)
             return self._has(state, event.node, body.batch_epoch)
         if type(body) is LogStart:
+            state.records.stopped(event.node)  # until it gets another batch
             return self._has(state, event.node, body.epoch)
-        if type(body) is NodeUp:
-            state.sets.pop(event.node, None)  # it tells what it found on its disk
+        if type(body) is LogFlush:
+            return self._goes_by_its_log(state, event, body, mirror)
+        if isinstance(body, QRole | LogTrunc | NodeUp | NodeDown):
+            self._follow(state, event, body)
             return NOTHING
         known = state.sets.get(event.node)
         if type(body) is LogHw:
             return self._committed(state, event, body, known) if body.role == "leader" else NOTHING
         assert type(body) is QVoters
         state.sets[event.node] = SetInLog(body.offset, named(body.members), witness(event))
+        state.records.take(event, body, named(body.members), mirror)
         if known is None or body.cause not in ("append", "fetch"):
             return NOTHING
         if body.cause == "fetch" and known.offset == FORMATTED:
@@ -103,6 +137,54 @@ class VoterChangesAreSerial(LogInvariant[VoterChanges]):
             return NOTHING
         guarded = self._guarded(state, event, body, known, mirror, what, bool(changed))
         return guarded or self._caught_up(state, event, body, known, what)
+
+    @staticmethod
+    def _follow(state: VoterChanges, event: Stamped, body: QRole | LogTrunc | NodeUp | NodeDown) -> None:
+        node = event.node
+        if type(body) is QRole:
+            state.records.ends_at(node, body.log_end, node not in state.records.ends)
+            state.begun.pop(node, None)
+            if body.role == "leader":
+                state.begun[node] = Office(body.epoch, body.log_end, witness(event))
+        elif type(body) is LogTrunc:
+            if node in state.records.ends:  # else it recovers, and takes up its first role afterwards
+                state.records.ends_at(node, body.to, True)
+        else:
+            state.sets.pop(node, None)  # it tells what it finds on its disk
+            state.begun.pop(node, None)
+            state.records.stopped(node)
+
+    def _goes_by_its_log(self, state: VoterChanges, event: Stamped, body: LogFlush, mirror: LogMirror) -> Emissions:
+        """What was appended, or cut off, is on the disk: all of that step is told."""
+        node, known = event.node, state.sets.get(event.node)
+        office = state.begun.get(node)
+        if office is not None and body.end > office.start:
+            del state.begun[node]
+            if known is not None and known.offset == FORMATTED:
+                state.tested += 1
+                sentence = (
+                    f"{node} began epoch {office.epoch} at {office.start:,} without writing down the voter set that it "
+                    "was formatted with, which no record has"
+                )
+                return self.violated(state.key, sentence, known.by, office.by, event)
+        if node not in state.records.changed:
+            return NOTHING
+        state.records.changed.discard(node)
+        end, offset = state.records.ends[node], NO_SET if known is None else known.offset
+        if known is not None and offset >= end:
+            sentence = f"{node} goes by the voter set at {offset:,}, although its log ends at {end:,}"
+            return self.violated(state.key, sentence, known.by, event)
+        record = state.records.newest_of(node, mirror)
+        if record is None:
+            return NOTHING
+        state.tested += 1
+        if offset > record.offset or (
+            known is not None and record.offset == offset and known.members == record.members
+        ):
+            return NOTHING
+        told = "none" if known is None else "that of its format" if offset == FORMATTED else f"the one at {offset:,}"
+        sentence = f"{node} has a voter set in its log at {record.offset:,}, but goes by {told}"
+        return self.violated(state.key, sentence, record.by, None if known is None else known.by, event)
 
     @staticmethod
     def _has(state: VoterChanges, node: str, epoch: int) -> Emissions:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import LogStart, QVoters
+from actors.trace.events import LogAppend, LogStart, QVoters
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -244,3 +245,146 @@ def test_a_leader_puts_its_listener_right_behind_the_first_batch_of_its_epoch() 
         trace = Beginning(*first)
         trace.append(LEADER, "voters", epoch=1, tp=METADATA_PARTITION)
         assert trace.wrote(THREE, 1 + len(first)).endswith("no entry of that epoch was committed")
+
+
+SETS = {1: THREE, 2: FOUR}
+
+
+class Logged(TraceBuilder):
+    """controller-1 leads epoch 1, which begins at 0 with a batch of two; it was formatted with three voters."""
+
+    def __init__(self, *, writes: bool = True) -> None:
+        super().__init__()
+        self.tell(LEADER, -1, "start")
+        self.tell(FOLLOWER, -1, "start")
+        self.role(FOLLOWER, 1, "follower", 101)
+        self.role(LEADER, 1, "leader", 101)
+        self.write(LEADER, "leader-change", "voters")
+        if writes:
+            self.tell(LEADER, 1, "append")
+        self.flush(LEADER, 2)
+
+    def tell(self, node: str, offset: int, cause: Any, end: int = 2) -> str:
+        """The set in force at a member is the one at an offset."""
+        epoch = 0 if offset < 0 else 1
+        return self.emit(node, QVoters(f"dir-{node}", offset, epoch, 1, SETS.get(offset, THREE), end, 0, cause))
+
+    def write(self, node: str, *records: str, role: Any = "leader") -> str:
+        """A batch of control records."""
+        self.append(node, *records, epoch=1, tp=METADATA_PARTITION, role=role)
+        event = self.events[-1]
+        assert isinstance(event.body, LogAppend)
+        self.events[-1] = replace(event, body=replace(event.body, control=True))
+        return event.id
+
+    def copies(self, *, tells: bool = True) -> None:
+        """controller-2 has what the leader has, on its disk."""
+        self.write(FOLLOWER, "leader-change", "voters", role="follower")
+        if tells:
+            self.tell(FOLLOWER, 1, "fetch")
+        self.flush(FOLLOWER, 2)
+
+    def says(self) -> str:
+        """The sentence of the one violation that there may be."""
+        return "".join(violation.sentence for violation in self.result("Q14").violations)
+
+
+def test_a_leader_writes_down_what_it_was_formatted_with() -> None:
+    """Shows a leader that does not, one that does, one that begins nothing, and one that has the set from a
+    snapshot."""
+    assert Logged(writes=False).says() == (
+        "controller-1 began epoch 1 at 0 without writing down the voter set that it was formatted with, which no "
+        "record has"
+    )
+    assert not Logged().says()
+    trace = Logged()
+    trace.role(FOLLOWER, 2, "leader", 102)
+    trace.flush(FOLLOWER, 0)
+    trace.role(FOLLOWER, 3, "unattached")
+    trace.flush(FOLLOWER, 1)
+    trace.role(FOLLOWER, 4, "leader", 102)
+    trace.up(FOLLOWER, "controller")
+    trace.flush(FOLLOWER, 1)
+    assert not trace.says()
+    trace = Logged()
+    trace.tell(FOLLOWER, 0, "snapshot")
+    trace.role(FOLLOWER, 2, "leader", 102, 1)
+    trace.flush(FOLLOWER, 2)
+    assert not trace.says()
+
+
+def test_a_member_reads_the_sets_that_it_copies() -> None:
+    """Shows a follower that does, and one that goes on with what it was formatted with."""
+    trace = Logged()
+    trace.copies()
+    assert (trace.result("Q14").status, trace.result("Q14").tested) == ("held", 3)
+    trace = Logged()
+    trace.copies(tells=False)
+    assert trace.says() == "controller-2 has a voter set in its log at 1, but goes by that of its format"
+
+
+@pytest.mark.parametrize(
+    ("found", "says"), [(1, ""), (-1, "that of its format"), (None, "none"), (0, "the one at 0"), ("snapshot", "")]
+)
+def test_a_member_that_starts_reads_the_sets_in_its_log(found: Any, says: str) -> None:
+    """Shows what a process that starts may find; a snapshot behind the record stands for it."""
+    trace = Logged()
+    trace.copies()
+    trace.up(FOLLOWER, "controller")
+    if found is not None:
+        trace.tell(FOLLOWER, 2 if found == "snapshot" else found, "start", 2)
+    trace.role(FOLLOWER, 1, "follower", 101, 2)
+    trace.append(FOLLOWER, "m", epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.flush(FOLLOWER, 3)
+    assert trace.says() == (says and f"controller-2 has a voter set in its log at 1, but goes by {says}")
+
+
+def test_a_member_whose_log_nobody_knows() -> None:
+    """Shows that nothing is held against one that has lost the record, that has not said where its log ends, or whose
+    log begins with a snapshot."""
+    for lost in ("disk", "silent", "snapshot"):
+        trace = Logged()
+        trace.copies()
+        trace.up(FOLLOWER, "controller")
+        trace.tell(FOLLOWER, -1, "start", 0)
+        if lost == "disk":
+            trace.role(FOLLOWER, 1, "follower", 101, 0)
+        elif lost == "snapshot":
+            trace.role(FOLLOWER, 1, "follower", 101, 2)
+            trace.emit(FOLLOWER, LogStart(METADATA_PARTITION, 3, "snapshot", 1))
+        trace.flush(FOLLOWER, 2)
+        assert not trace.says()
+
+
+def test_a_set_goes_with_its_record() -> None:
+    """Shows a follower whose record is cut off, and that goes by it all the same, and one that goes back to the set
+    before it; a cut that recovers a log comes before the set that is found there."""
+    trace = Logged()
+    trace.copies()
+    trace.truncate(FOLLOWER, 0, METADATA_PARTITION)
+    trace.flush(FOLLOWER, 0)
+    assert trace.says() == "controller-2 goes by the voter set at 1, although its log ends at 0"
+    trace = Logged()
+    trace.copies()
+    trace.truncate(FOLLOWER, 0, METADATA_PARTITION)
+    trace.tell(FOLLOWER, -1, "truncate", 0)
+    trace.flush(FOLLOWER, 0)
+    trace.up(FOLLOWER, "controller")
+    trace.truncate(FOLLOWER, 0, METADATA_PARTITION, "recovery")
+    trace.tell(FOLLOWER, -1, "start", 0)
+    trace.role(FOLLOWER, 1, "follower", 101, 0)
+    trace.flush(FOLLOWER, 0)
+    assert not trace.says()
+
+
+def test_the_same_record_is_the_same_set() -> None:
+    """Shows a follower that makes another set of a record that the leader has; and that a record of another log at the
+    same offset may be of another set."""
+    for salt, violated in ((0, 1), (1, 0)):
+        trace = Logged()
+        trace.write(
+            FOLLOWER, *(("leader-change", "voters") if not salt else ("leader-change", "others")), role="follower"
+        )
+        trace.emit(FOLLOWER, QVoters("dir", 1, 1, 1, FOUR, 2, 0, "fetch"))
+        trace.flush(FOLLOWER, 2)
+        assert trace.result("Q14").violated == violated
