@@ -302,6 +302,13 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "A leader never writes down the voters with which the cluster was formatted.",
         nemesis="voters",
     ),
+    Defect(
+        "epoch-errors-swapped",
+        "actors.quorum",
+        "X1",
+        "A member refuses requests of older epochs with UNKNOWN_LEADER_EPOCH, and of newer ones with the other error.",
+        nemesis="quorum",
+    ),
     Defect("never-stand", "actors.quorum", "L1", "A follower that no longer hears from its leader does not stand."),
     Defect(
         "candidate-waits-on",

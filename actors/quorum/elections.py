@@ -29,7 +29,7 @@ def on_vote_request(raft: RaftState, turn: NodeTurn, connection: str, request: V
     if refusal:
         raft.answer(turn, connection, request, VoteResponse(error_code=refusal))
         return
-    error = _validate(raft, request)
+    error = _validate(raft, turn, request)
     if not error:
         if request.replica_epoch > raft.quorum.epoch:
             # Even for a PreVote, and even if the request turns out to be meant for somebody else.
@@ -49,7 +49,7 @@ def on_vote_request(raft: RaftState, turn: NodeTurn, connection: str, request: V
     raft.answer(turn, connection, request, response)
 
 
-def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
+def _validate(raft: RaftState, turn: NodeTurn, request: VoteRequest) -> KafkaError:
     """Protocol errors of a Vote request, in Kafka's order; nothing changes where there is one."""
     illegal_epoch = (
         request.last_offset_epoch > request.replica_epoch
@@ -59,7 +59,7 @@ def _validate(raft: RaftState, request: VoteRequest) -> KafkaError:
     if request.last_offset < 0 or request.last_offset_epoch < 0 or illegal_epoch:
         return KafkaError.INVALID_REQUEST
     if request.replica_epoch < raft.quorum.epoch:
-        return KafkaError.FENCED_LEADER_EPOCH
+        return raft.epoch_error(turn, Api.Vote, request.replica_epoch)
     return raft.refusal_of_sender(Api.Vote, request.replica_id)
 
 

@@ -28,7 +28,7 @@ def on_fetch_snapshot_request(raft: RaftState, turn: NodeTurn, connection: str, 
     if refusal:
         raft.answer(turn, connection, request, FetchSnapshotResponse(error_code=refusal))
         return
-    response = _piece(raft, request)
+    response = _piece(raft, turn, request)
     response.current_leader = LeaderAndEpoch(leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch)
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
@@ -41,11 +41,11 @@ def on_fetch_snapshot_request(raft: RaftState, turn: NodeTurn, connection: str, 
     raft.answer(turn, connection, request, response)
 
 
-def _piece(raft: RaftState, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+def _piece(raft: RaftState, turn: NodeTurn, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     """Check a request in Kafka's order."""
     if request.topic != METADATA_TOPIC or request.partition != 0:
         return FetchSnapshotResponse(partition_error_code=KafkaError.UNKNOWN_TOPIC_OR_PARTITION)
-    error = raft.leader_error(request.current_leader_epoch, raft.config.check_epoch)
+    error = raft.leader_error(turn, Api.FetchSnapshot, request.current_leader_epoch, raft.config.check_epoch)
     if error:
         return FetchSnapshotResponse(partition_error_code=error)
     wanted = _id(request.snapshot_id)

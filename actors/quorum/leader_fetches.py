@@ -145,7 +145,7 @@ def _validate(raft: RaftState, turn: NodeTurn, request: FetchRequest) -> FetchAn
     if request.max_wait_ms < 0 or fetch.fetch_offset < 0 or not 0 <= last_epoch <= fetch.current_leader_epoch:
         return FetchAnswer(KafkaError.INVALID_REQUEST)
     epoch = raft.quorum.epoch if "quorum-fetch-unfenced" in turn.step.defects else fetch.current_leader_epoch
-    error = raft.leader_error(epoch, raft.config.check_epoch)
+    error = raft.leader_error(turn, Api.Fetch, epoch, raft.config.check_epoch)
     if error:
         return FetchAnswer(error)
     latest = raft.snapshots.latest

@@ -148,7 +148,7 @@ def _learn_from_leader(
     """What a request from a leader tells (``KafkaRaftClient.validateVoterOnlyRequest``)."""
     leader_id, epoch = request.leader_id, request.leader_epoch
     if epoch < raft.quorum.epoch:
-        return KafkaError.FENCED_LEADER_EPOCH
+        return raft.epoch_error(turn, api, epoch)
     refusal = raft.refusal_of_sender(api, leader_id)
     if refusal:
         return refusal

@@ -22,7 +22,7 @@ from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
-from actors.trace.events import LogFlush, QVoters, VotersCause
+from actors.trace.events import LogFlush, QRefuse, QVoters, VotersCause
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.records import ControlRecord, KRaftVersionRecord
@@ -190,12 +190,22 @@ class RaftState(msgspec.Struct):
         config = self.config
         return (voter_id < 0 or voter_id == config.node_id) and directory_id in ("", config.directory_id)
 
-    def leader_error(self, epoch: int, checks_epoch: bool) -> KafkaError:
+    def epoch_error(self, turn: NodeTurn, api: Api, epoch: int) -> KafkaError:
+        """What a request is refused with that names another epoch than this member's; NONE if it is the same."""
+        mine = self.quorum.epoch
+        if epoch == mine:
+            return KafkaError.NONE
+        older = (epoch < mine) != ("epoch-errors-swapped" in turn.step.defects)
+        error = KafkaError.FENCED_LEADER_EPOCH if older else KafkaError.UNKNOWN_LEADER_EPOCH
+        self.quorum.record(turn.step, QRefuse(api.name, epoch, error))
+        return error
+
+    def leader_error(self, turn: NodeTurn, api: Api, epoch: int, checks_epoch: bool) -> KafkaError:
         """Why a request to the leader of ``epoch`` is refused, if it is. ``checks_epoch``: whether the epoch matters
         (``KafkaRaftClient.validateLeaderOnlyRequest``)."""
-        role, mine = self.quorum.role, self.quorum.epoch
-        if checks_epoch and epoch != mine:
-            return KafkaError.FENCED_LEADER_EPOCH if epoch < mine else KafkaError.UNKNOWN_LEADER_EPOCH
+        if checks_epoch and (error := self.epoch_error(turn, api, epoch)):
+            return error
+        role = self.quorum.role
         return KafkaError.NONE if isinstance(role, Leader) and role.started else KafkaError.NOT_LEADER_OR_FOLLOWER
 
     def answer(self, turn: NodeTurn, connection: str, request: Any, response: AnyResponse) -> None:

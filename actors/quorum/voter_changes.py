@@ -141,7 +141,7 @@ def _leader(raft: RaftState, turn: NodeTurn, api: Api, request: Request, epoch: 
     if refusal:
         raise Refused(refusal, "")
     # The switch epoch-check is for fetches: a change of the voters is never made for another epoch.
-    error = raft.leader_error(raft.quorum.epoch if epoch is None else epoch, checks_epoch=True)
+    error = raft.leader_error(turn, api, raft.quorum.epoch if epoch is None else epoch, checks_epoch=True)
     if error:
         raise Refused(error, "")
     role = raft.quorum.role

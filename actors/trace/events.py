@@ -110,6 +110,7 @@ from actors.trace.quorum_events import (
     QApply as QApply,
     QFreeze as QFreeze,
     QPersist as QPersist,
+    QRefuse as QRefuse,
     QRole as QRole,
     QSnap as QSnap,
     QSnapFetch as QSnapFetch,

@@ -127,4 +127,12 @@ class QWaited(TraceEvent, frozen=True, tag="q.waited"):
     fetches: list[Waited]
 
 
-QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited
+class QRefuse(TraceEvent, frozen=True, tag="q.refuse"):
+    """A member refuses a request of another one for the quorum epoch that it names, ``asked``."""
+
+    api: str
+    asked: int
+    error: int
+
+
+QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited | QRefuse

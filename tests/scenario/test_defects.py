@@ -621,6 +621,10 @@ PROOFS: dict[str, Proof] = {
         "waiting-fetches",
         r"of controller-\d at (\d+) wait .*, which named \1 as its high watermark, but that had come to",
     ),
+    "epoch-errors-swapped": Proof(
+        "divided",
+        r"controller-\d refused \w+ in quorum epoch \d+ with \w+_LEADER_EPOCH, although it was in quorum epoch",
+    ),
     "append-wakes-nobody": Proof(
         "waiting-fetches", r"let the Fetch of \S+ at \d+ wait in quorum epoch \d+ after it had appended records up to"
     ),

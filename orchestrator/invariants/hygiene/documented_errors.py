@@ -19,6 +19,8 @@ from actors.trace.events import (
     NodeUp,
     PartAssume,
     PartRemove,
+    QRefuse,
+    QRole,
     RemoteFetchEnd,
     ReplyPartition,
     Rpc,
@@ -78,7 +80,8 @@ class Server(State):
     "connection partition" -> the event by which a look-up in remote storage was rejected, or ended in an error;
     ``failed_fetches``: connection -> the reads of its Fetch that came to such an end; ``store_answered``: the last call
     to the remote store that was answered without an error, and the step in which that was: its cause and request;
-    ``removed``: partitions of which the topic was removed."""
+    ``removed``: partitions of which the topic was removed; ``quorum``: the epoch of the quorum in which its process is,
+    -1 not told, and by which event."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
@@ -88,6 +91,7 @@ class Server(State):
     failed_fetches: dict[str, FailedReads] = {}
     store_answered: tuple[str, str, Witness] | None = None
     removed: dict[str, bool] = {}
+    quorum: tuple[int, Witness | None] = (-1, None)
 
     def failed_of(self, body: FetchTold | FetchRefused | RemoteFetchEnd | TierTask) -> FailedReads | None:
         """What came to such an end of the Fetch that an event is about."""
@@ -109,7 +113,9 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     Example: broker-2 answers Produce with UNKNOWN_SERVER_ERROR, which means an internal bug; or it answers
     NOT_LEADER_OR_FOLLOWER for orders-0, which it has led for a minute; or OUT_OF_ORDER_SEQUENCE_NUMBER for exactly the
     next sequence number. Or broker-3, which does not coordinate app-1, answers its EndTxn with
-    INVALID_PRODUCER_ID_MAPPING in place of NOT_COORDINATOR, and the transaction is given up.
+    INVALID_PRODUCER_ID_MAPPING in place of NOT_COORDINATOR, and the transaction is given up. Or controller-2, in quorum
+    epoch 7, refuses a Fetch of epoch 6 with UNKNOWN_LEADER_EPOCH, as if its own epoch were the older one: who fetches
+    waits, and does not look for the leader.
 
     A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
@@ -129,12 +135,12 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     route = NODE
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
-        *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd, CoordRefuse),
+        *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd, CoordRefuse, QRole, QRefuse),
     )
     unseen = (
         (
             "reasons of errors in answers to other APIs than Produce, ListOffsets and those of coordinators, but for "
-            "failed reads of a Fetch"
+            "failed reads of a Fetch and the epochs of the quorum's requests"
         ),
         "COORDINATOR_NOT_AVAILABLE, and refusals of a group's protocol or size: their reasons are not in the trace",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
@@ -179,6 +185,10 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 return self._fails(state, event, body)
         elif type(body) is CoordRefuse:
             return self._refused(state, event, body)
+        elif type(body) is QRole:
+            state.quorum = (body.epoch, witness(event))
+        elif type(body) is QRefuse:
+            return self._refused_for_epoch(state, event, body)
         elif type(body) is FetchTold:
             return self._fetched(state, event, body)
         elif type(body) is FetchRefused:
@@ -210,17 +220,23 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             if (cut := state.producers.get(body.tp)) is not None:
                 cut.cut(body.to, body.leader_epoch)
         else:
-            state.leads.clear()
-            state.unverified.clear()
-            state.failed_reads.clear()
-            state.failed_fetches.clear()
-            for log in state.producers.values():
-                log.verifying.clear()
-            for tp, first in body.lost.items() if type(body) is NodeDown else ():
-                state.ends[tp] = first
-                if (cut := state.producers.get(tp)) is not None:
-                    cut.cut(first)
+            assert isinstance(body, NodeUp | NodeDown)
+            self._begins_anew(state, body)
         return NOTHING
+
+    @staticmethod
+    def _begins_anew(state: Server, body: NodeUp | NodeDown) -> None:
+        state.quorum = (-1, None)
+        state.leads.clear()
+        state.unverified.clear()
+        state.failed_reads.clear()
+        state.failed_fetches.clear()
+        for log in state.producers.values():
+            log.verifying.clear()
+        for tp, first in body.lost.items() if type(body) is NodeDown else ():
+            state.ends[tp] = first
+            if (cut := state.producers.get(tp)) is not None:
+                cut.cut(first)
 
     # ---- judging ------------------------------------------------------------------------------------------
 
@@ -301,6 +317,20 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             asked = f" for producer id {body.producer_id}, epoch {body.producer_epoch}"
         sentence = f"{event.node} answered {body.api} of {body.name}{asked} with {error_name(body.error)} {why}"
         return self.violated(state.key, sentence, event)
+
+    def _refused_for_epoch(self, state: Server, event: Stamped, body: QRefuse) -> Emissions:
+        epoch, by = state.quorum
+        if epoch < 0:
+            return NOTHING
+        state.tested += 1
+        right = E.FENCED_LEADER_EPOCH if body.asked < epoch else E.UNKNOWN_LEADER_EPOCH
+        if body.error == right and body.asked != epoch:
+            return NOTHING
+        sentence = (
+            f"{event.node} refused {body.api} in quorum epoch {body.asked} with {error_name(body.error)}, although it "
+            f"was in quorum epoch {epoch} itself"
+        )
+        return self.violated(state.key, sentence, by, event)
 
     def _answered(self, state: Server, event: Stamped, body: RpcReply) -> Emissions:
         wrong = [told for told in body.partitions if told.error]

@@ -116,6 +116,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         "rep.fetch",
         "q.snap.fetch",
         "q.waited",
+        "q.refuse",
         "part.change",
         "part.remove",
         "config.change",

@@ -13,6 +13,7 @@ from actors.trace.events import (
     LogAppend,
     LogStart,
     PartRemove,
+    QRefuse,
     ReaderTaskPhase,
     RemoteFetchEnd,
     ReplyPartition,
@@ -452,3 +453,36 @@ def test_a_fetch_that_is_refused_as_a_whole_tells_of_no_read() -> None:
     later = RemoteFetch()
     later.read()
     assert later.end(2).result("X1").violated == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "violated"),
+    [
+        *((6, E.FENCED_LEADER_EPOCH, 0), (6, E.UNKNOWN_LEADER_EPOCH, 1), (8, E.UNKNOWN_LEADER_EPOCH, 0)),
+        *((8, E.FENCED_LEADER_EPOCH, 1), (7, E.FENCED_LEADER_EPOCH, 1), (7, E.UNKNOWN_LEADER_EPOCH, 1)),
+    ],
+)
+def test_a_request_of_another_quorum_epoch(asked: int, error: E, violated: int) -> None:
+    """Shows that an older epoch is fenced, and a newer one unknown; both by the epoch of the member itself."""
+    trace = TraceBuilder()
+    trace.role("controller-1", 9, "follower", 102)
+    at = trace.role("controller-2", 7, "unattached")
+    refused = trace.emit("controller-2", QRefuse("Fetch", asked, int(error)))
+    result = trace.result("X1")
+    assert (result.tested, result.violated) == (1, violated)
+    if violated:
+        (found,) = result.violations
+        assert found.events == [at, refused]
+        assert found.sentence == (
+            f"controller-2 refused Fetch in quorum epoch {asked} with {error.name}, although it was in quorum epoch 7 "
+            "itself"
+        )
+
+
+def test_a_member_whose_quorum_epoch_is_not_told() -> None:
+    """Shows that nothing is held against a process that has not told its role."""
+    trace = TraceBuilder()
+    trace.role("controller-2", 7, "unattached")
+    trace.up("controller-2", "controller")
+    trace.emit("controller-2", QRefuse("Fetch", 6, int(E.UNKNOWN_LEADER_EPOCH)))
+    assert trace.result("X1").status == "vacuous"
