@@ -56,7 +56,8 @@ def _elect(
     if partition is None:
         return KafkaError.UNKNOWN_TOPIC_OR_PARTITION
     unclean = election_type == UNCLEAN
-    if partition.leader != NO_LEADER and (unclean or partition.leader == partition.replicas[0]):
+    any_will_do = unclean or "any-leader-will-do" in rules.defects
+    if partition.leader != NO_LEADER and (any_will_do or partition.leader == partition.replicas[0]):
         return KafkaError.ELECTION_NOT_NEEDED
     anybody = unclean or "preferred-elected-uncleanly" in rules.defects
     election: Election = "unclean" if anybody else "preferred"

@@ -22,6 +22,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="unclean",
     ),
     Defect(
+        "any-leader-will-do",
+        "actors.controller",
+        "P21",
+        "An operator who asks for preferred leaders is told that no election is needed wherever anybody leads.",
+        nemesis="unclean",
+    ),
+    Defect(
         "epoch-not-durable",
         "actors.controller",
         "M3",

@@ -125,6 +125,9 @@ PROOFS: dict[str, Proof] = {
     "reply-before-commit": Proof(
         "comes-back", r"the ISR \[1, 2, 3\] that broker-\d proposed for orders-0, at offset \d+ of .* no", (2,)
     ),
+    "any-leader-will-do": Proof(
+        "asks-for-preferred", r"was told that orders-0 needs no election, although no controller"
+    ),
     "unheld-election-confirmed": Proof(
         "waits-for-preferred", r"that elect-leaders of orders-0 is done, but no leader had written such a record"
     ),

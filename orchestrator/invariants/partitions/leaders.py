@@ -6,7 +6,16 @@ import msgspec
 
 from actors.client.admin import ELECT_LEADERS
 from actors.node.spec import node_name, partition_name
-from actors.trace.events import AdminInvoke, BrokerReg, NodeDown, PartChange, Stamped
+from actors.trace.events import (
+    AdminInvoke,
+    AdminReturn,
+    BrokerReg,
+    NodeDown,
+    PartChange,
+    PartRemove,
+    QRole,
+    Stamped,
+)
 from orchestrator.invariants.folds.fold import (
     NOTHING,
     UNCLEAN_ENABLE,
@@ -20,6 +29,7 @@ from orchestrator.invariants.folds.fold import (
 from orchestrator.invariants.mirrors.config_records import resources
 from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import Entry, MetadataView, View
+from orchestrator.invariants.partitions.asked_elections import AskedElections
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named, standing
 
 REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
@@ -116,7 +126,8 @@ class Pools(State):
     ``unfenced``: controller -> the broker that it unfenced last, and the request that it served then. ``returns``:
     controller -> who waits for that broker, in the step that is being recorded.
     ``asked``: the partitions of which operators have asked for unclean elections, by name; "" all. ``abrupt``: the
-    newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote."""
+    newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote. ``unanswered``: the
+    elections that operators wait for."""
 
     profile: Profile = Profile()
     elr: bool = False
@@ -126,6 +137,7 @@ class Pools(State):
     returns: dict[str, Return] = {}
     asked: set[str] = set()
     abrupt: int = -1
+    unanswered: AskedElections = msgspec.field(default_factory=AskedElections)
 
     def settle(self, event: Stamped, req: str | None = None) -> Emissions:
         """What a controller left in doubt is in none any more, but for the request that it still serves."""
@@ -152,7 +164,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody. A partition
     without a leader gets one in the step that unfences a broker which may lead it. A broker that shuts down is not
     elected, as its leadership would end at once. An operator who asks for the preferred leader allows nothing more than
-    what is allowed anyway.
+    what is allowed anyway, and is told that nobody needs to be elected only where that replica leads.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
     elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
@@ -165,7 +177,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = (
         "a controller gives a partition another leader or none, elects uncleanly, or unfences a broker that may lead a "
-        "partition without a leader"
+        "partition without a leader; or an operator is told that no election is needed"
     )
     unseen = (
         "whether the preferred replica is elected finally: L19 judges that",
@@ -173,7 +185,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         "replicas that were eligible only by records of a controller that ended abruptly",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
-    types = (PartChange, BrokerReg, NodeDown, AdminInvoke)
+    types = (PartChange, PartRemove, BrokerReg, QRole, NodeDown, AdminInvoke, AdminReturn)
     before_types = (PartChange, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Pools:
@@ -205,10 +217,36 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         body = event.body
         if type(body) is NodeDown and body.mode not in ("clean", "end"):
             state.interrupt(event)
-            state.abrupt = max(state.abrupt, mirror.elections.epoch_of(event.node))
-        elif type(body) is AdminInvoke and body.call == ELECT_LEADERS and body.arguments.get("type") == "unclean":
-            state.asked.update(body.arguments.get("partitions") or [""])
+            if (epoch := mirror.elections.epoch_of(event.node)) >= 0:
+                state.abrupt = max(state.abrupt, epoch)
+                state.unanswered.open.clear()  # the next controller may know of changes that nobody has told
+        elif type(body) is AdminInvoke and body.call == ELECT_LEADERS:
+            if body.arguments.get("type") == "unclean":
+                state.asked.update(body.arguments.get("partitions") or [""])
+            state.unanswered.asks(body, mirror, state.abrupt)
+        elif type(body) is AdminReturn:
+            return self._unneeded(state, event, body)
+        elif type(body) is QRole:
+            if body.role == "leader":
+                state.unanswered.look(mirror)
+        elif isinstance(body, PartChange | PartRemove):
+            state.unanswered.changes(body)
         return NOTHING
+
+    def _unneeded(self, state: Pools, event: Stamped, body: AdminReturn) -> Emissions:
+        wrong, told = state.unanswered.returns(body)
+        state.tested += told
+        return [
+            found
+            for tp, by in wrong
+            for found in self.violated(
+                tp,
+                f"{event.node} was told that {tp} needs no election, although no controller has known it with the "
+                "leader that was asked for since then",
+                by,
+                event,
+            )
+        ]
 
     def finish(self, state: Pools, mirror: MetadataView) -> Emissions:
         left = [found for back in state.returns.values() for found in self._left(back)]

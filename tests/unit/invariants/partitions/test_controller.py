@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import AdminInvoke, BrokerReg, ConfigChange, LogHw
+from actors.trace.events import AdminInvoke, AdminReturn, BrokerReg, ConfigChange, LogHw, PartRemove
 from tests.unit.invariants.trace_builder import BROKERS, TraceBuilder
 
 ELIGIBLE = {"features": {"eligible.leader.replicas.version": "1"}}
@@ -544,6 +544,88 @@ def test_what_an_operator_allows(kind: str, partitions: list[str], tp: str, stat
         assert result.violations[0].sentence.endswith(
             "uncleanly, from outside the ISR [1], although no operator had asked for that"
         )
+
+
+NOT_NEEDED = {"orders-0": "ELECTION_NOT_NEEDED"}
+
+
+def led_by(leader: int, **how: Any) -> TraceBuilder:
+    """Another replica than the preferred one leads orders-0, or none, when an operator asks for leaders."""
+    trace = active(**how)
+    trace.change(leader, 1, (2, 3) if leader >= 0 else (), partition_epoch=1)
+    return trace
+
+
+def answered(trace: TraceBuilder, results: dict[str, str] | None = None) -> str:
+    """What the operator is told."""
+    told = NOT_NEEDED if results is None else results
+    return trace.emit("admin-1", AdminReturn("a", "ok", 0, "elect-leaders", told))
+
+
+def test_an_election_that_is_refused_as_nobody_needs_it() -> None:
+    """Shows that another replica than the preferred one led, and where anybody will do, nobody."""
+    for kind, leader in (("preferred", 2), ("preferred", -1), ("unclean", -1)):
+        trace = led_by(leader)
+        asked = trace.events[-1].id
+        trace.emit("admin-1", elect(kind, "orders-0", "orders-1"))
+        told = answered(trace)
+        (found,) = trace.result("P21").violations
+        assert found.events == [asked, told]
+        assert found.sentence == (
+            "admin-1 was told that orders-0 needs no election, although no controller has known it with the leader "
+            "that was asked for since then"
+        )
+
+
+def test_an_election_that_nobody_needs() -> None:
+    """Shows the preferred leader, at the time of the call or at any time until the answer, as after an answer that was
+    lost; any leader, for who asks for an unclean election; and other answers."""
+    trace = active()
+    trace.emit("admin-1", elect("preferred", "orders-0"))
+    answered(trace)
+    assert (trace.result("P21").status, trace.result("P21").tested) == ("held", 1)
+    trace = active()
+    trace.emit("admin-1", elect("preferred", "orders-0"))
+    trace.change(2, 1, (2, 3), partition_epoch=1)
+    answered(trace)
+    assert trace.result("P21").violated == 0
+    trace = led_by(2)
+    trace.change(2, 1, (1, 2, 3), "alter-isr", partition_epoch=2)
+    trace.emit("admin-1", elect("preferred", "orders-0"))
+    trace.change(1, 2, (1, 2, 3), "preferred", partition_epoch=3)
+    trace.change(2, 3, (2, 3), partition_epoch=4)
+    answered(trace)
+    assert trace.result("P21").violated == 0
+    for kind, results in (("unclean", NOT_NEEDED), ("preferred", {"orders-0": "NONE"}), ("preferred", {})):
+        trace = led_by(2)
+        trace.emit("admin-1", elect(kind, "orders-0"))
+        answered(trace, results)
+        assert trace.result("P21").violated == 0
+
+
+@pytest.mark.parametrize("doubt", ["crash", "crash-before", "removed", "former", "elected", "all", "unknown"])
+def test_an_election_of_which_nobody_can_say_whether_it_is_needed(doubt: str) -> None:
+    """Shows a controller that ended abruptly, before the call or since, a topic that is removed, a controller that has
+    been replaced and does not know it, one that is elected and lacks the change, partitions that were not named, and
+    one that the trace does not know."""
+    trace = led_by(2)
+    if doubt == "crash-before":
+        trace.down("controller-1")
+    if doubt == "former":
+        trace = active()
+        trace.vote("controller-2", 2, 102, asks=(1, 25))
+        trace.role("controller-2", 2, "leader", 102)
+        trace.change(2, 1, (2, 3), partition_epoch=1, node="controller-2", quorum_epoch=2)
+    trace.emit("admin-1", elect("preferred", *{"all": [], "unknown": ["orders-9"]}.get(doubt, ["orders-0"])))
+    if doubt == "crash":
+        trace.down("controller-1")
+    elif doubt == "removed":
+        trace.emit("controller-1", PartRemove("orders-0", 99, 1, "id"))
+    elif doubt == "elected":
+        trace.vote("controller-2", 2, 102, asks=(1, 11))
+        trace.role("controller-2", 2, "leader", 102, 11)
+    answered(trace)
+    assert trace.result("P21").violated == 0
 
 
 def test_what_is_allowed_anyway_needs_no_operator() -> None:
