@@ -107,6 +107,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="upgrade",
     ),
     Defect(
+        "session-outlives-shutdown",
+        "actors.controller",
+        "P27",
+        "The session of a broker goes on when it is let go, so that its next process is refused for a time.",
+        nemesis="upgrade",
+    ),
+    Defect(
         "let-go-unheard",
         "actors.controller",
         "P27",

@@ -189,6 +189,9 @@ PROOFS: dict[str, Proof] = {
     "broker-beats-rarely": Proof(
         "silent-broker", r"fenced broker-\d/\d, which sent no heartbeat in the \d+ ms after one was answered, though"
     ),
+    "session-outlives-shutdown": Proof(
+        "two-lives", r"refused broker-3/1 as a second process, although it had let the one before it go"
+    ),
     "let-go-while-leading": Proof(
         "shutdown-told-late", r"fenced broker-1/0, which asked to stop, although it still led orders-0"
     ),

@@ -65,7 +65,7 @@ class AskedElections(msgspec.Struct):
         """A controller gives a partition another state, or none."""
         tp = partition_name(body.tp)
         for asked in self.open.values():
-            if tp in asked.leaders and (type(body) is PartRemove or asked.is_met(body)):
+            if tp in asked.leaders and (isinstance(body, PartRemove) or asked.is_met(body)):
                 del asked.leaders[tp]
 
     def returns(self, body: AdminReturn) -> tuple[list[tuple[str, Witness]], int]:

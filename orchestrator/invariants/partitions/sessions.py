@@ -29,6 +29,7 @@ from orchestrator.invariants.partitions.controlled_shutdowns import ControlledSh
 from orchestrator.invariants.partitions.controller import ControllerInvariant
 from orchestrator.invariants.partitions.gone_brokers import LOOKS, GoneBrokers
 from orchestrator.invariants.partitions.heartbeats import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, Heartbeats
+from orchestrator.invariants.partitions.left_brokers import REGISTRATION, LeftBrokers
 
 SLACK_US = 100_000
 """By so much an event may be told later than it was."""
@@ -90,7 +91,7 @@ class Sessions(State):
     its last incarnation that was. wrong: nodes whose clocks were set. shutdowns: fault -> what an operator stops by it.
     places: broker -> what was written of its last incarnation. asks: whether brokers ask before they stop, as far as is
     known of what they are started with. timed: so are the session timeout and the interval of heartbeats. gone: brokers
-    that have ended. beats: what is known of heartbeats. leaves: brokers that shut down."""
+    that have ended. beats: what is known of heartbeats. leaves: brokers that shut down. left: those that have."""
 
     profile: Profile = Profile()
     timeouts_us: dict[str, int] = {}
@@ -106,6 +107,7 @@ class Sessions(State):
     gone: GoneBrokers = msgspec.field(default_factory=GoneBrokers)
     beats: Heartbeats = msgspec.field(default_factory=Heartbeats)
     leaves: ControlledShutdowns = msgspec.field(default_factory=ControlledShutdowns)
+    left: LeftBrokers = msgspec.field(default_factory=LeftBrokers)
 
     def stops(self, node: str) -> bool:
         """Whether an operator may have asked this process of a node to stop."""
@@ -143,7 +145,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
     without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
     counts as alive. Or broker-1 stops without asking, and its partitions have no leader for a session timeout. Or it is
-    killed, and the controller holds its place for a minute. Or it is healthy, but sends a heartbeat once a minute.
+    killed, and the controller holds its place for a minute. Or it is healthy, but sends a heartbeat once a minute. Or
+    it stops in good order and starts anew, and the controller that has let it go refuses it for a session timeout.
     """
 
     id = "P27"
@@ -154,7 +157,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     source = "KIP-631; Kafka's BrokerHeartbeatManager, ClusterControlManager.registerBroker"
     tested_when = (
         "a controller fences a broker that was unfenced, or registers another incarnation of one, or holds the place "
-        "of one that is gone for too long; or a broker that knows that it was unfenced is stopped in good order"
+        "of one that is gone for too long; or a broker that knows that it was unfenced is stopped in good order, or "
+        "starts anew and asks the controller that has let it go"
     )
     unseen = (
         "Brokers that are fenced too late, but run, paused or cut off: which heartbeats arrived is not in the trace.",
@@ -176,7 +180,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     }
     types = (BrokerReg, Rpc, QRole, NodeUp, NodeDown, ClockSet, CtlFault, DiskRuleChange, Tick, PartChange, MetaImage)
     before_types = (BrokerReg, PartChange)
-    cases = {Rpc: ("BrokerHeartbeat",)}
+    cases = {Rpc: ("BrokerHeartbeat", REGISTRATION)}
 
     def initial(self, key: str, profile: Profile) -> Sessions:
         return Sessions(key, profile=profile, timeouts_us=by_node_us(profile, SESSION_TIMEOUT))
@@ -247,9 +251,12 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         if type(body) is MetaImage:
             state.leaves.applied(event, body)
             return NOTHING
+        if type(body) is Rpc and body.api == REGISTRATION:
+            return self._refused(state, event, body)
         state.gone.take(event, mirror)
         state.beats.take(event)
         if type(body) is Rpc:
+            state.left.beat(event, body)
             incarnation = f"{event.node}/{event.incarnation}"
             if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
                 self._heard(state, body.dst, event, event.node, incarnation, body.took_ms)
@@ -261,6 +268,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
                 late.times += 1
         elif type(body) is BrokerReg:
             self._written(state, event, body)
+            if body.incarnation != _last_of(state, body):
+                state.left.registers(node_name(body.broker))
             if not body.fenced:
                 state.unfenced[node_name(body.broker)] = body.incarnation
                 self._heard(state, event.node, event, node_name(body.broker), body.incarnation, 0)
@@ -271,12 +280,44 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
                 state.active.pop(event.node, None)
         elif type(body) is NodeDown:
             state.active.pop(event.node, None)
+            self._lets_go(state, event, body)
             return self._stopped(state, event) if body.mode == "clean" else NOTHING
         elif type(body) is ClockSet:
             state.wrong.add(event.node)
         elif type(body) is CtlFault:
             state.told(event, body)
+            state.left.begins(body)
         return NOTHING
+
+    def _refused(self, state: Sessions, event: Stamped, body: Rpc) -> Emissions:
+        """The first process after one that has left in good order asks to be registered."""
+        if body.outcome != "answered" or event.node not in state.left.left:
+            return NOTHING
+        state.tested += 1
+        left, active = state.left.wrongly_refused(event, body), state.active.get(body.dst)
+        if left is None or active is None or active[0] != left.active_us:
+            return NOTHING
+        incarnation = f"{event.node}/{event.incarnation}"
+        sentence = f"{body.dst} refused {incarnation} as a second process, although it had let the one before it go"
+        return self.violated(state.key, sentence, left.by, event)
+
+    @staticmethod
+    def _lets_go(state: Sessions, event: Stamped, body: NodeDown) -> None:
+        """A process ends. In good order it does so only when a controller has let it go, as it was fenced at its own
+        wish: that was the answer to its last heartbeat."""
+        controller, place = state.left.answered_last(event), state.places.get(event.node)
+        state.left.registers(event.node)
+        if body.mode != "clean" or place is None or place.runs is None:
+            return  # who does not know that it was unfenced stops without asking
+        asked_us = min((each.at_us for each in state.shutdowns.values() if event.node in each.nodes), default=-1)
+        enabled = state.asks and state.profile.setting(CONTROLLED_SHUTDOWN, event.node, True) is True
+        in_time = 0 <= asked_us <= place.fenced_us and event.wall < asked_us + LONGEST_US
+        active = state.active.get(controller)
+        if not place.fenced or place.controller != controller or active is None or active[0] >= place.at_us:
+            return
+        is_it = enabled and in_time and place.incarnation == f"{event.node}/{event.incarnation}"
+        if is_it and not state.wrong & {event.node, controller}:
+            state.left.leaves(event, controller, active[0])
 
     def _late(self, state: Sessions, event: Stamped, mirror: MetadataView) -> Emissions:
         """A controller that goes on has fenced who is gone."""
@@ -357,3 +398,10 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         at_us = event.wall - took_ms * 1000
         if known is None or known.at_us < at_us or known.incarnation != incarnation:
             state.heard[f"{controller}/{number}"] = Heard(incarnation, at_us, witness(event))
+
+
+def _last_of(state: Sessions, body: BrokerReg) -> str:
+    """Name of the last process of a broker that has left, "" if none has."""
+    node = node_name(body.broker)
+    left = state.left.left.get(node)
+    return f"{node}/{left.incarnation}" if left is not None else ""

@@ -592,3 +592,79 @@ def test_a_late_heartbeat_may_fence_who_is_about_to_stop() -> None:
         moved(trace, 2, "fence", 21)
         served(trace, 2, True, False, 22)
         assert ("asked to stop" in str(trace.result("P27").violations)) == (outcome == "answered")
+
+
+def let_go(heard: bool = True, mode: Any = "clean", last: str = CONTROLLER, **profile: Any) -> TraceBuilder:
+    """Broker-1 is asked to stop, controller-1 fences it, and it stops when a heartbeat of its was answered."""
+    trace = running(heard, **profile)
+    asked(trace)
+    later(trace, 500)
+    registered(trace, 0, fenced=True)
+    heartbeat(trace, to=last)
+    trace.down("broker-1", mode)
+    return trace
+
+
+def asks(trace: TraceBuilder, to: str = CONTROLLER, outcome: Any = "answered", error: int = 101) -> str:
+    """Another process of broker-1 wants to be registered."""
+    trace.up("broker-1")
+    return trace.emit("broker-1", Rpc("BrokerRegistration", 4, to, "c", 1, outcome, [error] if error else []))
+
+
+def test_who_was_let_go_may_come_back_at_once() -> None:
+    """Shows a broker that is refused as a second process by the controller that has let it go, and one that is not."""
+    trace = let_go()
+    left = trace.events[-1].id
+    before = trace.result("P27").tested
+    refused = asks(trace)
+    (found,) = trace.result("P27").violations
+    assert found.events == [left, refused]
+    assert found.sentence == (
+        "controller-1 refused broker-1/1 as a second process, although it had let the one before it go"
+    )
+    for how in ({"error": 0}, {"error": 99}, {"to": OTHER}, {"outcome": "timeout", "error": 0}):
+        trace = let_go()
+        asks(trace, **how)
+        result = trace.result("P27")
+        assert (result.violated, result.tested) == (0, before + (how.get("outcome") != "timeout"))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{"heard": False}, {"mode": "crash"}, {"last": OTHER}, {"config": {"controlled.shutdown.enable": False}}],
+)
+def test_who_was_not_let_go(how: dict[str, Any]) -> None:
+    """Shows a broker that does not know that it was unfenced, one that is killed, one that another controller has
+    answered, and one that does not ask."""
+    trace = let_go(**how)
+    asks(trace)
+    assert trace.result("P27").violated == 0
+
+
+@pytest.mark.parametrize("why", ["late", "copied", "registered", "elected", "clock", "unfenced", "twice"])
+def test_a_session_that_there_may_be(why: str) -> None:
+    """Shows heartbeats that may come late or twice, a process that was registered since, a controller that was elected
+    again, a clock that was set, a broker that was not fenced, and a second process that did not leave in good order."""
+    trace = running()
+    if why == "late":
+        trace.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 2, "timeout", []))
+    elif why == "copied":
+        fault(trace, "start", "broker-1", "duplicate", **{"from": ["broker-1"], "to": [CONTROLLER], "both_ways": False})
+    elif why == "clock":
+        trace.emit(CONTROLLER, ClockSet("f", "start", 5, 0))
+    asked(trace)
+    later(trace, 500)
+    if why != "unfenced":
+        registered(trace, 0, fenced=True)
+    heartbeat(trace)
+    trace.down("broker-1", "clean")
+    if why == "registered":
+        registered(trace, 1, fenced=True)
+    elif why == "elected":
+        trace.role(CONTROLLER, 2, "follower", 102)
+        trace.role(CONTROLLER, 3, "leader", 101)
+    elif why == "twice":
+        asks(trace, error=0)
+        trace.down("broker-1")
+    asks(trace)
+    assert not [each for each in trace.result("P27").violations if "second process" in each.sentence]
