@@ -111,8 +111,9 @@ class Fetcher(msgspec.Struct):
             topic, index = names[tp]
             offset = positions[tp].offset
             topic_id = metadata.topic_ids[topic] if version >= _TOPIC_ID_VERSION else ""
-            wanted[tp] = PartitionRequest(topic, topic_id, index, offset, self.partition_max_bytes, leader.epoch)
-            asked[tp] = Asked(offset, leader.epoch if version >= 9 else -1, metadata.key(tp))
+            epoch = -1 if "fetch-without-epoch" in step.defects else leader.epoch
+            wanted[tp] = PartitionRequest(topic, topic_id, index, offset, self.partition_max_bytes, epoch)
+            asked[tp] = Asked(offset, epoch if version >= 9 else -1, metadata.key(tp))
         session = self.sessions.get(peer)
         if session is None:
             session = self.sessions[peer] = FetchSessionHandler()

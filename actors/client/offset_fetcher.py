@@ -160,7 +160,7 @@ class OffsetFetcher(msgspec.Struct):
             topics[name].partitions.append(partition)
             if not lookup.failures or "retry-keeps-epoch" not in step.defects:
                 lookup.leader_epoch = leaders[lookup.tp].epoch if version >= 4 else -1
-            if lookup.leader_epoch >= 0:
+            if lookup.leader_epoch >= 0 and "offsets-without-epoch" not in step.defects:
                 partition.current_leader_epoch = lookup.leader_epoch
         call = net.send(step, peer, self.connection, request, version, PURPOSE)
         self.calls[call] = [lookup.id for lookup in wanted]

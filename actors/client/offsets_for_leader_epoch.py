@@ -86,9 +86,10 @@ class PositionValidator(msgspec.Struct):
                 topics[name] = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=name)
                 request.topics.append(topics[name])
             assert position.leader is not None
+            current = -1 if "epoch-end-without-epoch" in step.defects else position.leader.epoch
             topics[name].partitions.append(
                 OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
-                    partition=index, current_leader_epoch=position.leader.epoch, leader_epoch=position.epoch
+                    partition=index, current_leader_epoch=current, leader_epoch=position.epoch
                 )
             )
         call = net.send(step, peer, self.connection, request, version, PURPOSE)

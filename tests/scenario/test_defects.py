@@ -510,6 +510,11 @@ PROOFS: dict[str, Proof] = {
         "last-known",
         r"asked for metadata again \d+ ms after .*, with \d answers in a row that brought no news",
     ),
+    "fetch-without-epoch": Proof("reads-on", r"consumer-1 named no leader epoch in Fetch of orders-0 to broker-\d"),
+    "offsets-without-epoch": Proof("reads-on", r"consumer-1 named no leader epoch in ListOffsets of orders-0 to"),
+    "epoch-end-without-epoch": Proof(
+        "reads-on", r"consumer-1 named no leader epoch in OffsetForLeaderEpoch of orders-0 to"
+    ),
     "asks-outdated-leader": Proof(
         "goes-back-behind", r"asked broker-1 for offsets of orders-0 in leader epoch 0 although it had heard of leader"
     ),

@@ -16,6 +16,8 @@ from actors.trace.events import (
     CommittedReturn,
     ConfigChange,
     ConsOwn,
+    EpochTold,
+    FetchTold,
     GrpCommit,
     GrpFetch,
     GrpLoad,
@@ -166,10 +168,17 @@ def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
+CLIENT_ID = -1
+"""Replica id in the requests of clients."""
+
+
 def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
         return (body.src,) if body.api in ("ListOffsets", "Produce") else _NONE
+    if type(body) in (EpochTold, FetchTold):
+        client = event.req.partition(">")[0]
+        return (client,) if client and body.replica_id == CLIENT_ID else _NONE
     return (event.node,)
 
 
@@ -225,7 +234,7 @@ def _own_node_of(kind: Kind) -> Sequence[str]:
 
 
 def _client_keys_of(kind: Kind) -> Sequence[str] | None:
-    return None if kind.type is RpcReply else (kind.node,)
+    return None if kind.type in (RpcReply, EpochTold, FetchTold) else (kind.node,)
 
 
 def _broker_keys_of(kind: Kind) -> Sequence[str] | None:
@@ -311,7 +320,8 @@ CLIENT = Route(
     about="node that recorded the event, or that is answered in it",
     keys_of_kind=_client_keys_of,
 )
-"""By client, with what it was answered to ListOffsets and Produce."""
+"""By client, with what it was answered to ListOffsets and Produce, and to what the trace tells of its Fetches and
+OffsetForLeaderEpochs."""
 
 
 def _segment_keys(event: Stamped) -> Sequence[str]:

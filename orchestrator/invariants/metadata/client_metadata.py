@@ -8,8 +8,8 @@ import msgspec
 from msgspec import UNSET
 
 from actors.node.messages import Api
-from actors.node.spec import partition_name, split_topic_partition
-from actors.trace.events import MetaView, NodeUp, PollReturn, Rpc, RpcReply, Stamped
+from actors.node.spec import node_name, partition_name, split_topic_partition
+from actors.trace.events import EpochTold, FetchTold, MetaView, NodeUp, PollReturn, Rpc, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.metadata.adopted_leaders import (
@@ -23,6 +23,9 @@ from orchestrator.invariants.metadata.adopted_leaders import (
 
 IDENTIFIED_SINCE = 10
 """Version of Metadata that tells the ids of topics."""
+
+NAMED_SINCE = {Api.Fetch: 9, Api.OffsetForLeaderEpoch: 3, Api.ListOffsets: 4}
+"""Versions from which on a client's request names the leader epoch in which it asks."""
 
 
 class Belief(msgspec.Struct):
@@ -50,8 +53,13 @@ class Beliefs(State):
     same -> which leader epochs it heard of, and when its metadata had caught up, in order: clients go by names here.
     topic_ids: of each topic, what it was told last. version: of the last answer. identified: topics of which the last
     answer that it took over told the id. pushed: brokers have their metadata from UpdateMetadata, which may lack ids.
-    metadata_epoch: of the last answer that it took over by it, -1 none."""
+    metadata_epoch: of the last answer that it took over by it, -1 none. prober: it asks as the admin client does.
+    answered: broker -> request and event number of the last Fetch that brought something, before which the next one
+    was not sent."""
 
+    profile: Profile = Profile()
+    prober: bool = False
+    answered: dict[str, tuple[str, int]] = {}
     incarnation: int = 0
     partitions: dict[str, Belief] = {}
     keys: dict[str, str] = {}
@@ -75,6 +83,7 @@ class Beliefs(State):
         self.incarnation, self.partitions, self.keys, self.topic_ids = incarnation, {}, {}, {}
         self.heard, self.version, self.identified = {}, -1, set()
         self.metadata_epoch, self.metadata_by = -1, None
+        self.answered = {}
 
     def hear(self, tp: str, epoch: int, event: Stamped) -> None:
         """A newer leader epoch was heard of; -1: an answer was taken over, after which none is awaited."""
@@ -84,6 +93,10 @@ class Beliefs(State):
         heard = self.heard.setdefault(name, [])
         heard.append(Heard(epoch, event.seq, witness(event)))
         del heard[:-REMEMBERED]
+
+    def had(self, tp: str, seq: int) -> Adopted | None:
+        """The leader that the client had when it had recorded event ``seq``, of the topic that it meant."""
+        return asked_about(((each, belief.adopted) for each, belief in self.partitions.items()), self.keys, tp, seq)
 
     def awaited(self, tp: str, seq: int) -> Heard | None:
         """The newer leader epoch whose leader the client did not have yet when it had recorded event ``seq``."""
@@ -119,45 +132,58 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     heard of that leader; the answer is broker-1 in leader epoch 4, and the consumer fetches from broker-1. Leader
     epochs are compared within one topic id: a topic that was created again starts from 0. An answer below version 9 has
     no reliable leader epoch, and makes a client forget its known one. A consumer that hears of leader epoch 6 with a
-    position asks nobody for offsets until its metadata has it, too. With metadata epochs (kip-232: seed) whole
-    answers are compared; those without one are not judged.
+    position asks nobody for offsets until its metadata has it, too. And a consumer that knows the leader epoch names it
+    in Fetch, OffsetForLeaderEpoch and ListOffsets: a former leader cannot refuse who names none. With metadata epochs
+    (kip-232: seed) whole answers are compared; those without one are not judged.
     """
 
     id = "M1"
-    title = "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch"
-    source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
-    tested_when = (
-        "a client that knows a leader epoch accepts another answer, or asks for offsets or records in a leader epoch"
+    title = (
+        "A client never goes back to an older leader epoch of a partition, or to an older metadata epoch, and names "
+        "the leader epoch that it has"
     )
+    source = "KIP-320; KIP-232; KAFKA-6262; KAFKA-7738; Kafka's Metadata.updateLatestMetadata"
+    tested_when = "a client that knows a leader epoch accepts another answer, or asks for offsets or records"
     route = CLIENT
-    types = (NodeUp, MetaView, PollReturn, Rpc, RpcReply)
+    types = (NodeUp, MetaView, PollReturn, Rpc, RpcReply, EpochTold, FetchTold)
     cases = {Rpc: ("Metadata",), RpcReply: ("ListOffsets",)}
     exemptions = {
         "topic-forgotten": "The answer before lacked the topic or its id: Kafka takes the next answer for another "
         "topic.",
     }
     unseen = (
+        "A Fetch without a leader epoch that is answered with nothing: no event tells what it named.",
         "A producer's use of its leader: a Produce has no leader epoch.",
         "Whether another topic id belongs to a newer topic of its name, or to an older one: Kafka accepts any.",
     )
 
     def initial(self, key: str, profile: Profile) -> Beliefs:
-        return Beliefs(key, pushed=profile.setting("metadata.propagation", default="log") == "push")
+        return Beliefs(key, profile=profile, pushed=profile.setting("metadata.propagation", default="log") == "push")
 
     def step(self, state: Beliefs, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is NodeUp:
             state.begin(event.incarnation)
+            state.prober = body.role == "list-offsets"
         elif kind is MetaView:
             return self._viewed(state, event, body)
+        elif kind is EpochTold:
+            return self._names(state, event, body.tp, body.current_leader_epoch, Api.OffsetForLeaderEpoch)
+        elif kind is FetchTold:
+            own = event.req == f"{body.connection}#{body.correlation_id}"  # not of one that it completed
+            return self._names(state, event, body.tp, body.asked_epoch, Api.Fetch) if own else NOTHING
         elif kind is RpcReply:
             return self._asked(state, event, body)
         elif kind is Rpc:
             if body.api == Api.Metadata.name and body.outcome == "answered":
                 state.version = body.version
-        elif body.outcome == "ok" and body.leader_epoch >= 0:
-            return self._fetched(state, event, body)
+        elif body.outcome == "ok":
+            named = body.leader_epoch >= 0
+            found = self._fetched(state, event, body) if named else self._unnamed(state, event, body)
+            if event.req and state.answered.get(body.broker, ("", 0))[0] != event.req:
+                state.answered[body.broker] = (event.req, event.seq)
+            return found
         return NOTHING
 
     def _viewed(self, state: Beliefs, event: Stamped, body: MetaView) -> Emissions:
@@ -217,13 +243,14 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
     def _asked(self, state: Beliefs, event: Stamped, body: RpcReply) -> Emissions:
         """A broker answers what this client asked when it had come to the event that is the cause."""
         seq = asked_at(event, state.key, state.incarnation)
+        found: list[Any] = []
         for told in body.partitions if seq >= 0 else ():
-            adopted = ((tp, belief.adopted) for tp, belief in state.partitions.items())
-            had = asked_about(adopted, state.keys, told.tp, seq)
+            had = state.had(told.tp, seq)
             if had is None or had.epoch < 0:
                 continue
             awaited = state.awaited(told.tp, seq)
             if told.asked_epoch < 0 and awaited is None:
+                found.extend(self._names(state, event, told.tp, told.asked_epoch, Api.ListOffsets))
                 continue
             state.tested += 1
             asked = f"{state.key} asked {event.node} for offsets of {told.tp}"
@@ -238,7 +265,43 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
                     f"epoch {had.epoch}"
                 )
                 return self.violated(state.key, sentence, awaited.by, event)
-        return NOTHING
+        return found
+
+    def _names(self, state: Beliefs, event: Stamped, tp: str, asked_epoch: int, api: Api) -> Emissions:
+        """A consumer names the leader epoch that it has of the broker that it asks. The admin client names none."""
+        seq = asked_at(event, state.key, state.incarnation)
+        had = state.had(tp, seq) if seq >= 0 and not state.prober else None
+        if had is None or had.epoch < 0 or node_name(had.leader) != event.node:
+            return NOTHING
+        if state.profile.is_older(api.name, NAMED_SINCE[api], state.key, event.node):
+            return NOTHING
+        state.tested += 1
+        if asked_epoch >= 0:
+            return NOTHING
+        sentence = (
+            f"{state.key} named no leader epoch in {api.name} of {tp} to {event.node} although it had taken over "
+            f"leader epoch {had.epoch}"
+        )
+        return self.violated(state.key, sentence, had.by, event)
+
+    def _unnamed(self, state: Beliefs, event: Stamped, body: PollReturn) -> Emissions:
+        """A Fetch without a leader epoch has brought records. It was sent after the answer to the one before it."""
+        req, seq = state.answered.get(body.broker, (event.req, -1))
+        if req == event.req or not event.req or body.version < NAMED_SINCE[Api.Fetch]:
+            return NOTHING
+        adopted = state.of(body.tp).adopted
+        known = [number for number, each in enumerate(adopted) if each.seq <= seq]
+        had = adopted[known[-1]] if known else None
+        if had is None or node_name(had.leader) != body.broker:
+            return NOTHING
+        if any(each.epoch < 0 for each in adopted[known[-1] :]):
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{event.node} named no leader epoch in Fetch of {body.tp} to {body.broker} although it had taken over "
+            f"leader epoch {had.epoch}"
+        )
+        return self.violated(state.key, sentence, had.by, event)
 
     def _fetched(self, state: Beliefs, event: Stamped, body: PollReturn) -> Emissions:
         """What a Fetch brought is taken in the leader epoch in which it was asked for: none before the last one in

@@ -10,10 +10,13 @@ from actors.trace.events import (
     ConsPos,
     CtlFault,
     CtlPhase,
+    EpochTold,
     ErrorSeen,
+    FetchTold,
     MetaView,
     NodeDown,
     NodeUp,
+    PollReturn,
     ReplyPartition,
     Rpc,
     RpcReply,
@@ -27,9 +30,9 @@ CLIENT = "consumer-1"
 class Told:
     """A client that asks for metadata and uses it."""
 
-    def __init__(self, **profile: Any) -> None:
+    def __init__(self, role: str = "consumer", **profile: Any) -> None:
         self.trace = TraceBuilder(**profile)
-        self.last = self.trace.emit(CLIENT, NodeUp("consumer", -1, "", False, False))
+        self.last = self.trace.emit(CLIENT, NodeUp(role, -1, "", False, False))
 
     def view(self, leader: int, epoch: int, taken: bool = True, **more: Any) -> str:
         """It is told who leads."""
@@ -42,12 +45,25 @@ class Told:
         told = ReplyPartition(TP, 0, 4, asked_epoch=epoch)
         return self._answered(broker, RpcReply("ListOffsets", 7, CLIENT, "c", 1, -1, 0, 0, [told]), since)
 
+    def names(self, api: str, epoch: int, since: str = "", req: str = "") -> str:
+        """Broker-2 tells of a request that names a leader epoch."""
+        connection = f"{CLIENT}>broker-2:client"
+        body: EpochTold | FetchTold | RpcReply
+        if api == "Fetch":
+            body = FetchTold(TP, -1, 4, epoch, -1, 6, False, False, 6, 4, 0, 4, connection, 1)
+        elif api == "ListOffsets":
+            told = ReplyPartition(TP, 0, 4, asked_epoch=epoch)
+            body = RpcReply(api, 7, CLIENT, connection, 1, -1, 0, 0, [told])
+        else:
+            body = EpochTold(TP, -1, 5, epoch, 4, 4, 4)
+        return self._answered(2, body, since, req or f"{connection}#1")
+
     def produces(self, broker: int, error: int, acks: int = -1, req: str = "c#1") -> str:
         """A broker answers a Produce, in a step that was asked for by ``req``."""
         body = RpcReply("Produce", 12, CLIENT, "c", 1, -1, 0, acks, [ReplyPartition(TP, error)])
         return self._answered(broker, body, req=req)
 
-    def _answered(self, broker: int, body: RpcReply, since: str = "", req: str = "c#1") -> str:
+    def _answered(self, broker: int, body: EpochTold | FetchTold | RpcReply, since: str = "", req: str = "c#1") -> str:
         self.trace.cause, self.trace.req = since or self.last, req
         answer = self.trace.emit(f"broker-{broker}", body)
         self.trace.cause, self.trace.req = "", ""
@@ -180,7 +196,8 @@ def test_a_client_that_asks_a_leader_that_it_knows_to_be_outdated() -> None:
     """Shows that who has heard of a newer leader epoch than its metadata has asks nobody, in whatever version, until
     its metadata has caught up; what was on its way when it heard of it does not count."""
     for epoch in (4, -1):
-        told = Told()
+        versions = {"ListOffsets": [0, 7 if epoch >= 0 else 3]}
+        told = Told(nodes={CLIENT: {"versions": versions}})
         before = told.view(1, 4)
         since = heard(told, 5)
         told.asks(1, epoch, since=before)
@@ -784,3 +801,70 @@ def test_refreshing_where_brokers_are_silent(silent: int, asked: int, excused: i
     later(told, DUE_US)
     result = told.trace.result("M2")
     assert (result.violated, result.excused) == (1 - excused, {"silent-nodes": 1} if excused else {})
+
+
+def test_a_client_that_does_not_name_the_leader_epoch_that_it_has() -> None:
+    """Shows that a consumer which asks the leader that it has for records, offsets or the end of an epoch without its
+    leader epoch violates M1, and that one that names it is tested."""
+
+    def asked(api: str, epoch: int) -> InvariantResult:
+        told = Told()
+        told.view(2, 5)
+        told.names(api, epoch)
+        return told.trace.result("M1")
+
+    for api in ("Fetch", "ListOffsets", "OffsetForLeaderEpoch"):
+        assert (asked(api, 5).status, asked(api, 5).tested) == ("held", 1), api
+        (finding,) = asked(api, -1).violations
+        assert finding.sentence == (
+            f"consumer-1 named no leader epoch in {api} of orders-0 to broker-2 although it had taken over leader "
+            "epoch 5"
+        )
+
+
+def test_who_need_not_name_a_leader_epoch() -> None:
+    """Shows that no leader epoch is asked of a client that had none of that leader when it asked, speaks an older
+    version, or asks as the admin client does, and none of a Fetch that another request of that client completes."""
+    for api in ("Fetch", "ListOffsets", "OffsetForLeaderEpoch"):
+        old = Told(nodes={CLIENT: {"versions": {api: [0, 2]}}})
+        old.view(2, 5)
+        former = Told()
+        former.view(2, -1)
+        other = Told()
+        other.view(3, 5)
+        prober = Told(role="list-offsets")
+        prober.view(2, 5)
+        before = Told()
+        since = before.last
+        before.view(2, 5)
+        before.names(api, -1, since=since)
+        for told in (old, former, other, prober):
+            told.names(api, -1)
+        for told in (old, former, other, prober, before):
+            assert (told.trace.result("M1").violated, told.trace.result("M1").tested) == (0, 0), api
+    completed = Told()
+    completed.view(2, 5)
+    completed.names("Fetch", -1, req=f"{CLIENT}>broker-2:client#2")
+    assert completed.trace.result("M1").tested == 0
+
+
+def test_a_fetch_without_a_leader_epoch_that_brings_records() -> None:
+    """Shows that records of a Fetch without a leader epoch violate M1 if the consumer had one of that leader when an
+    earlier Fetch was answered; not in the first answer, nor in another part of it, nor if an answer told none since."""
+
+    def polled(*requests: int, between: int = 5, version: int = 12) -> InvariantResult:
+        told = Told()
+        told.view(2, 5)
+        for number in requests:
+            body = PollReturn(f"op-{number}", "ok", 0, TP, 4, 0, -1, "broker-2", version)
+            told.trace.req = f"{CLIENT}>broker-2:client#{number}"
+            told.trace.emit(CLIENT, body)
+            told.trace.req = ""
+            told.view(2, between)
+        return told.trace.result("M1")
+
+    assert polled(1, 2).violations[0].sentence == (
+        "consumer-1 named no leader epoch in Fetch of orders-0 to broker-2 although it had taken over leader epoch 5"
+    )
+    for result in (polled(1), polled(1, 1), polled(1, 2, between=-1), polled(1, 2, version=8)):
+        assert result.violated == 0
