@@ -176,7 +176,7 @@ def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
         return (body.src,) if body.api in ("ListOffsets", "Produce") else _NONE
-    if type(body) in (EpochTold, FetchTold):
+    if isinstance(body, EpochTold | FetchTold):
         client = event.req.partition(">")[0]
         return (client,) if client and body.replica_id == CLIENT_ID else _NONE
     return (event.node,)
