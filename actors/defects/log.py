@@ -13,6 +13,13 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         "A broker that was not shut down cleanly drops the last batch of each log, though it can be read.",
     ),
     Defect(
+        "dropped-segments-stay",
+        "actors.log",
+        "P22",
+        "A broker does not delete the files of the segments that it drops, and has them again when it restarts.",
+        nemesis="retention",
+    ),
+    Defect(
         "clean-load-drops-last",
         "actors.log",
         "P14",

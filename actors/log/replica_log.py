@@ -335,7 +335,8 @@ class ReplicaLog(LogContent):
         assert self.config.is_copied or base <= self.start_offset, f"{self.tp}: segments up to {base} are in use"
         step.record(LogDrop(self.tp, base))
         for segment in self.segments[:count]:
-            files.delete(step, segment.file)
+            if "dropped-segments-stay" not in step.defects:
+                files.delete(step, segment.file)
         del self.segments[:count]
         del self.batches[: bisect_right(self.batches, base - 1, key=BASE_OFFSET)]
         self.aborted.drop_below(base)

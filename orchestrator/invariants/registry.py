@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from chaos.scenario.invariant_ids import INVARIANT_IDS
-from orchestrator.invariants.clients.acknowledged import AcknowledgedIsNotLost, OneOffsetOneValue
+from orchestrator.invariants.clients.acknowledged import AcknowledgedIsNotLost
 from orchestrator.invariants.clients.knowledge import LatestCoversWhatIsKnown, RealTimeOrder
+from orchestrator.invariants.clients.one_value import OneOffsetOneValue
 from orchestrator.invariants.clients.patience import RetriableErrorsAreRetried
 from orchestrator.invariants.clients.reads import (
     ConsumersGoForward,

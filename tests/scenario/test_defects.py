@@ -269,6 +269,9 @@ PROOFS: dict[str, Proof] = {
     "restart-at-leaders-end": Proof(
         "retention", r"began its log of [\w-]+-\d anew at [\d,]+, as its leader's log start, but no replica ever had"
     ),
+    "dropped-segments-stay": Proof(
+        "retention", r"started with [\w-]+-\d from \d+ on, but an earlier process had dropped its segments below \d+"
+    ),
     "limits-not-taken-up": Proof(
         "changed-limits", r"appended \d+ of bills-0 to a segment of [\d,]+ bytes at least, with segment.bytes = 600"
     ),

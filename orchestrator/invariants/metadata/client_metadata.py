@@ -174,7 +174,7 @@ class OlderMetadataIsNotAdopted(KeyedInvariant[Beliefs]):
             own = event.req == f"{body.connection}#{body.correlation_id}"  # not of one that it completed
             return self._names(state, event, body.tp, body.asked_epoch, Api.Fetch) if own else NOTHING
         elif kind is RpcReply:
-            return self._asked(state, event, body)
+            return self._asked(state, event, body) if body.api == Api.ListOffsets.name else NOTHING
         elif kind is Rpc:
             if body.api == Api.Metadata.name and body.outcome == "answered":
                 state.version = body.version

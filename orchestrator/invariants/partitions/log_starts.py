@@ -9,10 +9,13 @@ from actors.node.list_timestamps import EARLIEST, EARLIEST_LOCAL
 from actors.trace.events import (
     FetchTold,
     LogAppend,
+    LogDrop,
     LogLocalStart,
     LogRoll,
     LogStart,
     LogTrunc,
+    NodeDown,
+    PartAssume,
     PartChange,
     RpcReply,
     Stamped,
@@ -23,6 +26,7 @@ from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Stat
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import ANEW, LogMirror
 from orchestrator.invariants.mirrors.loss import LOSS
+from orchestrator.invariants.partitions.dropped_segments import DroppedSegments
 from orchestrator.invariants.tiers.known_copies import (
     HOLES,
     METADATA_NEWS,
@@ -49,7 +53,7 @@ class Starts(State):
     own: broker -> the highest log start or local log start that it had, but for those that its processes found.
     copies: broker -> the ends of the copies that it knows. anew: broker -> the offset at which it restarted its log,
     until the first append. metadata_lost: an election may have shortened the metadata topic. lost: the copies of which
-    it may have lost the metadata since, in one way or another."""
+    it may have lost the metadata since, in one way or another. dropped: the segments that brokers have dropped."""
 
     bases: dict[str, list[int]] = {}
     highest: int = 0
@@ -58,6 +62,7 @@ class Starts(State):
     anew: dict[str, tuple[int, Witness]] = {}
     metadata_lost: bool = False
     lost: LostCopies = msgspec.field(default_factory=LostCopies)
+    dropped: DroppedSegments = msgspec.field(default_factory=DroppedSegments)
 
     def of(self, event: Stamped) -> KnownEnds:
         """The copies that the process that recorded an event knows."""
@@ -93,7 +98,8 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     further up has given up records that nobody has deleted.
 
     A process that starts begins its log where the broker's log has begun before, or where its own part of it has: a
-    checkpoint that is ahead of that hides records that nobody has deleted.
+    checkpoint that is ahead of that hides records that nobody has deleted. It does not begin below what the broker
+    has dropped: the files of those segments are gone.
     """
 
     id = "P22"
@@ -103,11 +109,11 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     source = "KIP-107; Kafka's UnifiedLog.deletableSegments, maybeIncrementLogStartOffset"
     tested_when = (
         "the log start or the local log start of a replica moves up, or a replica that emptied its log and restarted "
-        "it "
-        "at another offset does so, or appends its first batch, or a process finds a log that begins above 0"
+        "it at another offset does so, or appends its first batch, or a process finds a log that begins above 0, or "
+        "one of which an earlier process had dropped segments"
     )
-    types = (LogStart, LogLocalStart, LogRoll, LogTrunc, TierSegment)
-    before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend)
+    types = (LogStart, LogLocalStart, LogRoll, LogTrunc, LogDrop, PartAssume, NodeDown, TierSegment)
+    before_types = (LogStart, LogLocalStart, LogTrunc, LogAppend, PartAssume)
     exemptions = {
         **dict.fromkeys(LOSS, OF_ANOTHER_LOG),
         "metadata-lost": "An unclean election, or retention, shortened the metadata topic, so that the leader does not "
@@ -135,14 +141,18 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
     def before(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
         if type(body) is LogAppend:
+            if event.node in state.dropped.begun:
+                state.dropped.appended(event, body)
             return self._continued(state, event, mirror) if event.node in state.anew else NOTHING
+        if type(body) is PartAssume:
+            return self._came_back(state, event, body)
         if type(body) is LogTrunc:
             state.bases[event.node] = [base for base in state.bases.get(event.node, []) if base <= body.to]
             return NOTHING
         assert isinstance(body, LogStart | LogLocalStart)
         stays = body.reason == "remote" and body.new <= mirror.replica(event.node).start
         if type(body) is LogStart and body.reason == "load":
-            return self._found(state, event, body)
+            return (*self._came_back(state, event, body), *self._found(state, event, body))
         if type(body) is LogStart and body.reason == "out-of-range":
             return self._restarted(state, event, body)
         if body.reason in ANEW or body.reason == "load" or (type(body) is LogStart and stays):
@@ -152,6 +162,21 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
             what = "log start" if type(body) is LogStart else "local log start"
             return self._judged(state, event, body, mirror, f"{event.node} moved the {what} of {state.key} to {wrong}")
         return NOTHING
+
+    def _came_back(self, state: Starts, event: Stamped, body: LogStart | PartAssume) -> Emissions:
+        """A process finds its log, whose beginning its predecessors may have dropped."""
+        if event.node not in state.dropped.done:
+            return NOTHING
+        state.tested += 1
+        back = state.dropped.back(event, body)
+        if back is None:
+            return NOTHING
+        start, drop = back
+        sentence = (
+            f"{event.node} started with {state.key} from {start:,} on, but an earlier process had dropped its segments "
+            f"below {drop.base:,}"
+        )
+        return self.violated(state.key, sentence, drop.by, event)
 
     def _found(self, state: Starts, event: Stamped, body: LogStart) -> Emissions:
         state.tested += 1
@@ -190,6 +215,7 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     def step(self, state: Starts, event: Stamped, mirror: LogMirror) -> Emissions:
         body = event.body
+        state.dropped.take(state.key, event)
         if type(body) is LogRoll:
             state.bases.setdefault(event.node, []).append(body.base)
         elif type(body) is LogStart:

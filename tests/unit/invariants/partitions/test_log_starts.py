@@ -10,9 +10,11 @@ from actors.node.errors import KafkaError
 from actors.trace.events import (
     ErrorSeen,
     FetchTold,
+    LogDrop,
     LogLocalStart,
     LogRoll,
     LogStart,
+    NodeDown,
     PartChange,
     ReplyPartition,
     TierSegment,
@@ -411,3 +413,64 @@ def test_a_position_that_was_deleted_is_given_up_for_a_reason() -> None:
         trace.emit("consumer-1", ErrorSeen(TP, "Fetch", 11, int(KafkaError.OFFSET_OUT_OF_RANGE), "broker-1"))
         trace.moved("consumer-1", 3, "reset", 2)
         assert trace.result("M4").status == status
+
+
+# ---- Segments that were dropped --------------------------------------------------------------------------------
+
+
+def dropped(carried_out: bool = True) -> TraceBuilder:
+    """Broker-2 has dropped its segments below 2 of 4 records; ``carried_out``: and appends one more, so that its files
+    are gone. Then its process ends."""
+    trace = committed(4)
+    rolled(trace, 2, 2)
+    starts(trace, 2, 2)
+    trace.emit("broker-2", LogDrop(TP, 2))
+    if carried_out:
+        trace.append("broker-2", "x", role="follower")
+    return trace
+
+
+def restarted(trace: TraceBuilder) -> None:
+    """The next process of broker-2 is there."""
+    trace.incarnations["broker-2"] = 1
+
+
+def test_a_log_whose_dropped_segments_are_back() -> None:
+    """Shows that a process which finds its log to begin below what was dropped violates P22, at 0 or above; not one
+    which begins where the drop ended, or that comes after a process which may not have carried it out."""
+    for start in (0, 1):
+        trace = dropped()
+        restarted(trace)
+        if start:
+            starts(trace, 2, start, "load")
+        trace.assume(2, 0, leader=1)
+        (finding,) = trace.result("P22").violations
+        assert finding.sentence == (
+            f"broker-2 started with orders-0 from {start} on, but an earlier process had dropped its segments below 2"
+        )
+    for carried_out, start in ((True, 2), (False, 1)):
+        trace = dropped(carried_out)
+        restarted(trace)
+        starts(trace, 2, start, "load")
+        trace.assume(2, 0, leader=1)
+        assert trace.result("P22").status == "held"
+
+
+@pytest.mark.parametrize("how", ["anew", "remote", "cut", "lost", "empty"])
+def test_a_log_that_is_another_one_since_the_drop(how: str) -> None:
+    """Shows that what was dropped of a log says nothing when that log was given up, cut below it, lost, or is empty."""
+    trace = dropped()
+    if how == "anew":
+        starts(trace, 2, 9, "out-of-range")
+    elif how == "remote":
+        trace.emit("broker-2", LogLocalStart(TP, 9, "remote", 0, 9))
+    elif how == "cut":
+        trace.truncate("broker-2", 1)
+    elif how == "lost":
+        trace.emit("broker-2", NodeDown("lossy", lost={TP: 2}))
+    else:
+        trace.truncate("broker-2", 0)
+        trace.logs[(TP, "broker-2")] = [(0, 0)]
+    restarted(trace)
+    trace.assume(2, 0, leader=1)
+    assert not [each for each in trace.result("P22").violations if "dropped" in each.sentence]
