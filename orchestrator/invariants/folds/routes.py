@@ -168,17 +168,13 @@ def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
-CLIENT_ID = -1
-"""Replica id in the requests of clients."""
-
-
 def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
         return (body.src,) if body.api in ("ListOffsets", "Produce") else _NONE
     if isinstance(body, EpochTold | FetchTold):
         client = event.req.partition(">")[0]
-        return (client,) if client and body.replica_id == CLIENT_ID else _NONE
+        return (client,) if client and body.replica_id < 0 else _NONE
     return (event.node,)
 
 

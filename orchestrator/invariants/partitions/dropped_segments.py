@@ -53,16 +53,16 @@ class DroppedSegments(msgspec.Struct):
             self.done[event.node] = begun
 
     def back(self, event: Stamped, body: LogStart | PartAssume) -> tuple[int, Drop] | None:
-        """Where a process that starts has found its log to begin, if it is below what an earlier process has dropped.
-        The first event of its that says so: one that begins at 0 says nothing until it is taken up."""
+        """Where a process that starts has found its log to begin, and what an earlier process had dropped of it; None
+        where nothing is to be compared. The first event that says where it begins counts: a log that begins at 0 says
+        nothing until it is taken up."""
         drop = self.done.get(event.node)
         if drop is None or drop.by.incarnation == event.incarnation or self.found.get(event.node) == event.incarnation:
             return None
         self.found[event.node] = event.incarnation
-        start = body.new if type(body) is LogStart else 0
-        if start >= drop.base or (type(body) is PartAssume and body.log_end < drop.base):
+        if type(body) is PartAssume and body.log_end < drop.base:
             return None
-        return start, drop
+        return (body.new if type(body) is LogStart else 0), drop
 
     def _forget(self, node: str, end: int) -> None:
         """A log ends below ``end``, or -1, is another one: what was dropped of it says nothing from then on."""

@@ -165,13 +165,13 @@ class LogStartsAreBelowTheWatermark(LogInvariant[Starts]):
 
     def _came_back(self, state: Starts, event: Stamped, body: LogStart | PartAssume) -> Emissions:
         """A process finds its log, whose beginning its predecessors may have dropped."""
-        if event.node not in state.dropped.done:
-            return NOTHING
-        state.tested += 1
         back = state.dropped.back(event, body)
         if back is None:
             return NOTHING
+        state.tested += 1
         start, drop = back
+        if start >= drop.base:
+            return NOTHING
         sentence = (
             f"{event.node} started with {state.key} from {start:,} on, but an earlier process had dropped its segments "
             f"below {drop.base:,}"
