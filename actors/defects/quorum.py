@@ -323,6 +323,20 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "A follower that is refused by its former leader, which is back, begins its fetch time-out anew.",
     ),
     Defect(
+        "resignation-is-ignored",
+        "actors.quorum",
+        "Q23",
+        "A follower whose leader says that it resigned waits for its fetch time-out, as if it had heard nothing.",
+        nemesis="quorum",
+    ),
+    Defect(
+        "all-successors-at-once",
+        "actors.quorum",
+        "Q23",
+        "All followers of a leader that resigns stand for election at once, also those that are not its first choice.",
+        nemesis="quorum",
+    ),
+    Defect(
         "fetch-before-sync",
         "actors.quorum",
         "Q7",

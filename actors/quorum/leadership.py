@@ -13,6 +13,7 @@ from actors.quorum.quorum_state import BEGIN_QUORUM, FETCH_TIMEOUT
 from actors.quorum.raft_state import CONNECTION, PendingRecords, RaftState
 from actors.quorum.roles import Follower, Leader, Resigned
 from actors.quorum.voter_set import ReplicaKey
+from actors.trace.events import QEnd
 from krift.v1.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -204,17 +205,30 @@ def on_end_request(raft: RaftState, turn: NodeTurn, connection: str, request: En
         raft.answer(turn, connection, request, EndQuorumEpochResponse(error_code=refusal))
         return
     error = _learn_from_leader(raft, turn, Api.EndQuorumEpoch, request)
-    role = raft.quorum.role
-    if not error and isinstance(role, Follower) and role.leader_id == request.leader_id:
-        told = [ReplicaKey(info.candidate_id, info.candidate_directory_id) for info in request.preferred_candidates]
-        preferred = told or [ReplicaKey(each, "") for each in request.preferred_successors]
-        turn.step.set_timer(FETCH_TIMEOUT, election_delay_ms(raft, preferred), wall=True)
+    if not error:
+        _leader_resigned(raft, turn, request)
     response = EndQuorumEpochResponse(
         partition_error_code=error, leader_id=raft.quorum.leader_id, leader_epoch=raft.quorum.epoch
     )
     if request_version(request) >= 1:
         response.node_endpoints.extend(raft.leader_endpoints())
     raft.answer(turn, connection, request, response)
+
+
+def _leader_resigned(raft: RaftState, turn: NodeTurn, request: EndQuorumEpochRequest) -> None:
+    """A follower of the sender waits for its turn in place of its fetch time-out."""
+    told = [ReplicaKey(info.candidate_id, info.candidate_directory_id) for info in request.preferred_candidates]
+    preferred = told or [ReplicaKey(each, "") for each in request.preferred_successors]
+    ids, directories = [each.id for each in preferred], [each.directory_id for each in preferred]
+    raft.quorum.record(turn.step, QEnd(request.leader_id, request.leader_epoch, ids, directories))
+    role = raft.quorum.role
+    if not isinstance(role, Follower) or role.leader_id != request.leader_id:
+        return
+    if "resignation-is-ignored" in turn.step.defects:
+        return
+    role.resigned = True
+    delay_ms = 0 if "all-successors-at-once" in turn.step.defects else election_delay_ms(raft, preferred)
+    turn.step.set_timer(FETCH_TIMEOUT, delay_ms, wall=True)
 
 
 def election_delay_ms(raft: RaftState, preferred: list[ReplicaKey]) -> int:

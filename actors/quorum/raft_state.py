@@ -22,7 +22,7 @@ from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Snapshots
 from actors.quorum.voter_set import ReplicaKey, VoterSet
-from actors.trace.events import LogFlush, QRefuse, QVoters, VotersCause
+from actors.trace.events import LogFlush, QHeard, QRefuse, QVoters, VotersCause
 from krift.v1.common import NodeEndpoint
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.records import ControlRecord, KRaftVersionRecord
@@ -315,6 +315,9 @@ class RaftState(msgspec.Struct):
         (``FollowerState.resetFetchTimeoutForSuccessfulFetch``)."""
         role.has_fetched = True
         role.timed_out = False
+        if role.resigned:
+            role.resigned = False
+            self.quorum.record(turn.step, QHeard(role.leader_id, role.epoch))
         turn.step.set_timer(FETCH_TIMEOUT, self.config.fetch_timeout_ms, wall=True)
 
     def leader_endpoints(self) -> list[NodeEndpoint]:

@@ -122,13 +122,14 @@ class Leader(msgspec.Struct, tag="leader"):
 
 class Follower(msgspec.Struct, tag="follower"):
     """Fetches from ``leader_id``. has_fetched: a Fetch from this leader was answered. timed_out: an observer's fetch
-    timeout is over and it asks the bootstrap servers who leads."""
+    timeout is over and it asks the bootstrap servers who leads. resigned: the leader has told it that it resigned."""
 
     epoch: int
     leader_id: int
     voted: ReplicaKey | None = None
     has_fetched: bool = False
     timed_out: bool = False
+    resigned: bool = False
 
 
 class Resigned(msgspec.Struct, tag="resigned"):

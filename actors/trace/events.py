@@ -108,7 +108,9 @@ from actors.trace.log_events import (
 )
 from actors.trace.quorum_events import (
     QApply as QApply,
+    QEnd as QEnd,
     QFreeze as QFreeze,
+    QHeard as QHeard,
     QPersist as QPersist,
     QRefuse as QRefuse,
     QRole as QRole,

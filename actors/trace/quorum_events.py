@@ -135,4 +135,24 @@ class QRefuse(TraceEvent, frozen=True, tag="q.refuse"):
     error: int
 
 
-QuorumEvent = QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited | QRefuse
+class QEnd(TraceEvent, frozen=True, tag="q.end"):
+    """A member takes note of an EndQuorumEpoch: the leader of ``leader_epoch`` has resigned. ``preferred``: who is to
+    stand for election, the best first; ``directories``: theirs, "" not told."""
+
+    leader: int
+    leader_epoch: int
+    preferred: list[int]
+    directories: list[str]
+
+
+class QHeard(TraceEvent, frozen=True, tag="q.heard"):
+    """A follower got an answer from the leader that has resigned before, by what it knows (``q.end``): one that was on
+    its way. Its fetch time-out begins anew."""
+
+    leader: int
+    leader_epoch: int
+
+
+QuorumEvent = (
+    QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited | QRefuse | QEnd | QHeard
+)

@@ -567,6 +567,10 @@ PROOFS: dict[str, Proof] = {
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "refusal-is-sign-of-life": Proof("comes-back", r"controller-\d still followed controller-\d in epoch \d+ [\d.]+ s"),
+    "resignation-is-ignored": Proof("resigns", r"controller-\d still followed .* 0\.1 s after it heard that it may"),
+    "all-successors-at-once": Proof(
+        "resigns", r"controller-\d stood for election in epoch \d+ .*, and its turn is 1 s"
+    ),
     "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
     "passing-errors-end-producers": Proof("transactions", r"gave .* up with [A-Z_]+"),
     "answers-taken-for-damaged": Proof("remote-reads", r"from remote storage up with UNKNOWN_SERVER_ERROR, although"),

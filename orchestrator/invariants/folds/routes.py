@@ -32,7 +32,9 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QApply,
+    QEnd,
     QFreeze,
+    QHeard,
     QPersist,
     QRole,
     QSnap,
@@ -104,7 +106,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch, QWaited}
+    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch, QWaited, QEnd, QHeard}
     | {
         AdminInvoke,
         AdminReturn,

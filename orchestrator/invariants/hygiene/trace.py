@@ -117,6 +117,8 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         "q.snap.fetch",
         "q.waited",
         "q.refuse",
+        "q.end",
+        "q.heard",
         "part.change",
         "part.remove",
         "config.change",

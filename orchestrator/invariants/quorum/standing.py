@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.node.spec import node_name
+from actors.node.spec import node_id, node_name
 from actors.quorum.raft_config import FETCH_MAX_WAIT_MS
 from actors.trace.events import (
     ClockSet,
@@ -14,6 +14,8 @@ from actors.trace.events import (
     DiskRuleChange,
     NodeDown,
     NodeUp,
+    QEnd,
+    QHeard,
     QRole,
     QVote,
     QVoters,
@@ -51,21 +53,54 @@ LEAVING = kinds_of(NodeShutdown, NodeBounce)
 """Faults by which a process shuts down in good order. From then on it stands for no election."""
 
 
+EARLY_US = 20_000
+"""By how much a voter may seem to be early, as events have the time at which they are recorded."""
+
+AT_ONCE_US = 1_000
+"""Within this time a role and a resignation are recorded together: when the role is durable. The voter has heard of
+the resignation earlier than that."""
+
+
+class Turn(msgspec.Struct):
+    """A follower that was told of its leader's resignation. told_us: when. delay_us: how long it waits then. early:
+    whether it is known that it cannot have begun to wait earlier."""
+
+    told_us: int
+    delay_us: int
+    early: bool
+    by: Witness
+
+
 class Waiting(msgspec.Struct):
     """A voter in a role in which it waits. leader: of its epoch, "" where it follows nobody. since_us: when it took up
-    the role, gave another one its vote, or had the right time again."""
+    the role, gave another one its vote, or had the right time again. turn: the leader has told it that it resigned."""
 
     role: str
     epoch: int
     leader: str
+    directory: str
     since_us: int
     by: Witness
+    turn: Turn | None = None
+
+
+def turn_us(voter: int, directory: str, body: QEnd, longest_us: int) -> int:
+    """How long a follower waits after its leader resigned: the first of its successors not at all, the others the
+    longer the later they stand in the list, and those that are not in it longest
+    (``KafkaRaftClient.endEpochElectionBackoff``)."""
+    for place, (each, known) in enumerate(zip(body.preferred, body.directories, strict=True)):
+        if each == voter and (not known or not directory or known == directory):
+            if place == 0:
+                return 0
+            base_ms = (longest_us // 1000) >> (len(body.preferred) - 1)
+            return min(longest_us, 1000 * (base_ms << (place - 1)))
+    return longest_us if body.preferred else 0
 
 
 class Stand(State):
     """waiting: by voter. leads: node -> epoch that it leads; stopped_us: node -> when it led no more. timers: whose are
-    wrong. leaving: who shuts down. cuts, delays: of the links. fetch_us, elect_us: the time-outs, by node, the longest
-    one under "". armed_us: the next deadline that was asked for."""
+    wrong. leaving: who shuts down. cuts, delays: of the links. fetch_us, elect_us, backoff_us: the time-outs and the
+    longest back-off, by node, the longest one under "". armed_us: the next deadline that was asked for."""
 
     waiting: dict[str, Waiting] = {}
     leads: dict[str, int] = {}
@@ -77,13 +112,14 @@ class Stand(State):
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
     fetch_us: dict[str, int] = {}
     elect_us: dict[str, int] = {}
+    backoff_us: dict[str, int] = {}
     slack_us: int = SLACK_US
     armed_us: int = NEVER_US
 
     def since_us(self, voter: str) -> int:
         """Since when a voter has waited in vain; ``NEVER_US`` as long as it need not."""
         waiting = self.waiting[voter]
-        if self.timers.are_wrong(voter) or voter in self.leaving:
+        if self.is_hindered(voter):
             return NEVER_US
         if not waiting.leader:
             return waiting.since_us
@@ -99,9 +135,17 @@ class Stand(State):
 
     def due_us(self, voter: str) -> int:
         """When it stands for election at the latest; ``NEVER_US`` while nothing makes it."""
-        since_us = self.since_us(voter)
-        timeouts = self.fetch_us if self.waiting[voter].leader else self.elect_us
-        return NEVER_US if since_us >= NEVER_US else since_us + timeouts.get(voter, timeouts[""]) + self.slack_us
+        since_us, turn = self.since_us(voter), self.waiting[voter].turn
+        if since_us < NEVER_US or turn is None:
+            timeouts = self.fetch_us if self.waiting[voter].leader else self.elect_us
+            since_us = min(NEVER_US, since_us + timeouts.get(voter, timeouts[""]) + self.slack_us)
+        if turn is None or self.is_hindered(voter):
+            return since_us
+        return min(since_us, turn.told_us + turn.delay_us + self.slack_us)
+
+    def is_hindered(self, voter: str) -> bool:
+        """Whether it may stand at another time than its timers say, or not at all."""
+        return self.timers.are_wrong(voter) or voter in self.leaving
 
 
 class VotersStandInTime(KeyedInvariant[Stand]):
@@ -111,19 +155,21 @@ class VotersStandInTime(KeyedInvariant[Stand]):
 
     Example: controller-1 leads epoch 7 and is killed. Controller-2 follows it, and still does five seconds later,
     although controller.quorum.fetch.timeout.ms is 2000. Or controller-2 has asked for votes in epoch 8, got none, and
-    asks no more: a candidate waits for controller.quorum.election.timeout.ms, and up to twice as long.
+    asks no more: a candidate waits for controller.quorum.election.timeout.ms, and up to twice as long. Or controller-1
+    resigns, and tells controller-2 and controller-3, in this order, that they may succeed it: controller-2 stands at
+    once, and controller-3 after controller.quorum.election.backoff.max.ms at the latest, but not at once, too.
     """
 
     id = "Q23"
     title = "A voter that cannot hear from a leader stands for election when its time-out is over"
-    source = "KIP-595; KIP-996; Kafka's KafkaRaftClient.pollFollowerAsVoter, pollCandidate, pollUnattached"
-    tested_when = "a voter stands for election that its leader could not reach, or that waited for one"
+    source = "KIP-595; KIP-996; Kafka's KafkaRaftClient.pollFollowerAsVoter, pollCandidate, endEpochElectionBackoff"
+    tested_when = "a voter stands for election that waited for a leader, that its leader could not reach, or told to"
     unseen = (
-        "Followers whose leader is up and leads, and whose links to it are whole: what they hear is not in the trace.",
+        "Followers whose leader leads, and whose links to it are whole: what else they hear is not in the trace.",
         "Voters while a clock, a pause or a slow disk falsifies their time, and for the same period after it.",
     )
     route = METADATA_LOG
-    types = (QRole, QVote, QVoters, NodeUp, NodeDown)
+    types = (QRole, QVote, QVoters, QEnd, QHeard, NodeUp, NodeDown)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -135,6 +181,7 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         backoff_us = 1000 * longest_ms(profile, BACKOFF_MAX)
         for node, election_us in by_node_us(profile, ELECTION_TIMEOUT).items():
             state.elect_us[node] = 2 * election_us + backoff_us
+        state.backoff_us = by_node_us(profile, BACKOFF_MAX)
         state.slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
         return state
 
@@ -145,6 +192,7 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         for node, late_us in state.timers.take(event, body):
             if (waiting := state.waiting.get(node)) is not None:
                 waiting.since_us = event.wall + late_us
+                waiting.turn = None
         if type(body) is CtlFault:
             if body.kind in PARTITIONS:
                 state.cuts.take(body, event.wall)
@@ -158,8 +206,15 @@ class VotersStandInTime(KeyedInvariant[Stand]):
 
     def step(self, state: Stand, event: Stamped) -> Emissions:
         body = event.body
+        found: Emissions = NOTHING
         if type(body) is QRole:
-            self._takes_up(state, event, body)
+            found = self._takes_up(state, event, body)
+        elif type(body) is QEnd:
+            self._may_stand(state, event, body)
+        elif type(body) is QHeard:
+            if (waiting := state.waiting.get(event.node)) is not None:
+                waiting.turn = None
+                waiting.since_us = event.wall
         elif type(body) is QVote:
             waiting = state.waiting.get(event.node)
             if waiting is not None and body.granted and not body.pre:
@@ -173,21 +228,49 @@ class VotersStandInTime(KeyedInvariant[Stand]):
                 state.leaving.discard(event.node)
             state.waiting.pop(event.node, None)
             self._stops(state, event)
-        return self._arm(state)
+        return [*found, *self._arm(state)]
 
-    def _takes_up(self, state: Stand, event: Stamped, body: QRole) -> None:
-        node, before = event.node, state.waiting.pop(event.node, None)
-        if before is not None and body.role in ("prospective", "candidate"):
-            state.waiting[node] = before
-            state.tested += state.since_us(node) < NEVER_US
-            del state.waiting[node]
+    def _takes_up(self, state: Stand, event: Stamped, body: QRole) -> Emissions:
+        found = self._stands(state, event) if body.role in ("prospective", "candidate") else NOTHING
+        node = event.node
+        state.waiting.pop(node, None)
         if body.role == "leader":
             state.leads[node] = body.epoch
-            return
+            return found
         self._stops(state, event)
         if state.voters.of(node).get(node) in ("", body.directory_id):
             leader = node_name(body.leader_id) if body.role == "follower" else ""
-            state.waiting[node] = Waiting(body.role, body.epoch, leader, event.wall, witness(event))
+            now = Waiting(body.role, body.epoch, leader, body.directory_id, event.wall, witness(event))
+            state.waiting[node] = now
+        return found
+
+    def _stands(self, state: Stand, event: Stamped) -> Emissions:
+        waiting = state.waiting.get(event.node)
+        if waiting is None:
+            return NOTHING
+        turn = waiting.turn
+        if turn is None or state.is_hindered(event.node):
+            state.tested += state.since_us(event.node) < NEVER_US
+            return NOTHING
+        state.tested += 1
+        after_us = event.wall - turn.told_us
+        if not turn.early or after_us >= turn.delay_us - EARLY_US:
+            return NOTHING
+        sentence = (
+            f"{event.node} stood for election in epoch {waiting.epoch} {after_us / 1_000_000:g} s after it heard that "
+            f"it may succeed {waiting.leader}, and its turn is {turn.delay_us / 1_000_000:g} s after that"
+        )
+        return self.violated(state.key, sentence, witness(event), turn.by)
+
+    def _may_stand(self, state: Stand, event: Stamped, body: QEnd) -> None:
+        """A follower hears that its leader has resigned."""
+        waiting, node = state.waiting.get(event.node), event.node
+        if waiting is None or (waiting.leader, waiting.epoch) != (node_name(body.leader), body.leader_epoch):
+            return
+        longest_us = state.backoff_us.get(node, state.backoff_us[""])
+        delay_us = turn_us(node_id(node), waiting.directory, body, longest_us)
+        earlier = waiting.turn is not None or event.wall - waiting.since_us <= AT_ONCE_US
+        waiting.turn = Turn(event.wall, delay_us, not earlier, witness(event))
 
     @staticmethod
     def _stops(state: Stand, event: Stamped) -> None:
@@ -207,11 +290,20 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         state.armed_us = NEVER_US
         found: list[Any] = []
         for voter in [each for each in state.waiting if state.due_us(each) <= at_us]:
-            after_us = state.due_us(voter) - state.since_us(voter)
-            waiting = state.waiting.pop(voter)
+            sentence, by = self._late(state, voter)
+            del state.waiting[voter]
             state.tested += 1
-            what = f"followed {waiting.leader}" if waiting.leader else f"was {waiting.role}"
-            why = "it could hear from it last" if waiting.leader else "its election time-out began"
-            sentence = f"{voter} still {what} in epoch {waiting.epoch} {after_us / 1_000_000:g} s after {why}"
-            found.extend(self.violated(state.key, sentence, waiting.by))
+            found.extend(self.violated(state.key, sentence, *by))
         return [*found, *self._arm(state)]
+
+    @staticmethod
+    def _late(state: Stand, voter: str) -> tuple[str, list[Witness]]:
+        """What a voter that is due has not done, and the events that show it."""
+        waiting, due_us, since_us = state.waiting[voter], state.due_us(voter), state.since_us(voter)
+        what = f"followed {waiting.leader}" if waiting.leader else f"was {waiting.role}"
+        why, by = "its election time-out began", [waiting.by]
+        if waiting.leader:
+            why = "it could hear from it last"
+        if waiting.turn is not None and since_us >= due_us:
+            since_us, why, by = waiting.turn.told_us, "it heard that it may succeed it", [waiting.by, waiting.turn.by]
+        return f"{voter} still {what} in epoch {waiting.epoch} {(due_us - since_us) / 1_000_000:g} s after {why}", by

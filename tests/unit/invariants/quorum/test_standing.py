@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, QVoters
+from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, QEnd, QHeard, QVoters
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -209,3 +209,86 @@ def test_each_goes_by_its_own_time_out() -> None:
     run = Quorum(nodes={FOLLOWER: {"config": {"controller.quorum.fetch.timeout.ms": 7000}}})
     run.down(LEADER)
     run.is_late_after(FETCH_S + 5)
+
+
+def told(run: Quorum, preferred: list[int], directories: list[str] | None = None, epoch: int = 1) -> str:
+    """Controller-2 hears that controller-1 has resigned."""
+    return run.emit(FOLLOWER, QEnd(101, epoch, preferred, directories or [""] * len(preferred)))
+
+
+@pytest.mark.parametrize(
+    ("preferred", "directories", "turn_s"),
+    [
+        ([], None, 0),
+        ([102, 103], None, 0),
+        ([103, 102], None, 0.25),
+        ([103, 104, 102], None, 0.25),
+        ([103, 102, 104], None, 0.125),
+        ([103], None, 0.5),
+        ([102, 103], ["another", ""], 0.5),
+        ([102, 103], ["", ""], 0),
+    ],
+)
+def test_a_successor_in_its_turn(preferred: list[int], directories: list[str] | None, turn_s: float) -> None:
+    """Shows how long a follower waits that hears of its leader's resignation: by its place, with its directory."""
+    late = Quorum()
+    late.passes(1)
+    resigned = told(late, preferred, directories)
+    late.is_late_after(turn_s + 0.1)
+    (finding,) = late.result("Q23").violations
+    assert finding.sentence.endswith(f"in epoch 1 {turn_s + 0.1:g} s after it heard that it may succeed it")
+    assert finding.events == [late.followed, resigned]
+    in_turn = Quorum()
+    in_turn.passes(1)
+    told(in_turn, preferred, directories)
+    in_turn.passes(turn_s)
+    in_turn.role(FOLLOWER, 1, "prospective", 101)
+    assert in_turn.status() == ("held", 1)
+
+
+def test_a_successor_out_of_turn() -> None:
+    """Shows that it has to wait; and that nobody knows since when, where it hears of the resignation again, or became a
+    follower just then."""
+
+    def stands(*, before_s: float, twice: bool = False) -> Quorum:
+        run = Quorum()
+        run.passes(before_s) if before_s else run.role(FOLLOWER, 1, "follower", 101)
+        for _ in range(1 + twice):
+            told(run, [103, 102])
+        run.passes(0.1)
+        run.role(FOLLOWER, 1, "prospective", 101)
+        return run
+
+    early = stands(before_s=1)
+    (finding,) = early.result("Q23").violations
+    assert finding.sentence == (
+        "controller-2 stood for election in epoch 1 0.102 s after it heard that it may succeed controller-1, "
+        "and its turn is 0.25 s after that"
+    )
+    assert stands(before_s=0).status() == ("held", 1)
+    assert stands(before_s=1, twice=True).status() == ("held", 1)
+
+
+def test_who_is_not_told_to_stand() -> None:
+    """Shows that the resignation of another epoch is none, and that an answer that was on its way puts the
+    election off."""
+    run = Quorum()
+    told(run, [102], epoch=0)
+    run.passes(60)
+    assert run.status() == ("vacuous", 0)
+    run.role(LEADER, 1, "resigned", -1)
+    told(run, [102])
+    run.emit(FOLLOWER, QHeard(101, 1))
+    run.is_late_after(FETCH_S)
+
+
+@pytest.mark.parametrize("hindrance", ["pause", "shutdown"])
+def test_a_successor_that_cannot(hindrance: str) -> None:
+    """Shows that a successor that is stopped, or shuts down, owes nothing."""
+    run = Quorum()
+    run.passes(1)
+    told(run, [102])
+    run.fault("f", "pause" if hindrance == "pause" else "controlled-shutdown", "start")
+    run.passes(60)
+    run.role(FOLLOWER, 1, "prospective", 101)
+    assert run.status() == ("vacuous", 0)
