@@ -314,9 +314,13 @@ def record_refused(turn: Turn, params: FetchParams, result: ReadResult) -> None:
 
 
 def record_told(turn: Turn, params: FetchParams, result: ReadResult, *, late: bool = False) -> None:
-    """Put into the trace what is told of a partition that this broker has."""
+    """Put into the trace what is told of a partition that this broker has, or had when the Fetch came."""
     partition, item = result.partition, result.item
     if partition is None:
+        if late:
+            asked = (item.tp, params.replica_id, item.offset, item.current_leader_epoch, item.last_fetched_epoch)
+            request = (params.connection, params.correlation_id)
+            turn.step.record(FetchTold(*asked, int(result.error), True, False, -1, -1, -1, -1, *request))
         return
     log = partition.log
     turn.step.record(

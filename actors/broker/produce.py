@@ -40,7 +40,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     refused. For the trace: ``refused``: producer id, epoch, first and last sequence of a batch out of sequence;
     ``appended``: acks=all: size of the ISR when it was appended, and the least that is enough;
     ``decided``: what the broker knew when this partition was decided, as others may hold up the answer beyond its
-    leadership."""
+    leadership; ``key``: what the trace calls the partition that has it, which may be gone by then."""
 
     tp: str
     topic: str
@@ -55,6 +55,7 @@ class PartitionAppend(msgspec.Struct, gc=False):
     refused: tuple[int, int, int, int] = (-1, -1, -1, -1)
     appended: tuple[int, int] = (0, 0)
     decided: ReplyPartition | None = None
+    key: str = ""
 
 
 class DelayedProduce(DelayedOperation, gc=False):
@@ -187,7 +188,7 @@ def told(turn: Turn, partition: Partition | None, append: PartitionAppend) -> Re
     """What the trace says of a partition of the answer."""
     return reply_partition(
         partition,
-        trace_key(turn, append.tp) if partition is None else append.tp,
+        append.key or trace_key(turn, append.tp),
         append.error,
         offset=-1 if append.error else append.base_offset,
         last_offset=-1 if append.error else append.last_offset,

@@ -33,7 +33,7 @@ from actors.node.errors import KafkaError
 from actors.node.events import DiskImage
 from actors.node.network_client import Ended
 from actors.node.spec import split_topic_partition
-from actors.trace.events import IsrLate
+from actors.trace.events import IsrLate, PartStop
 from krift.v1.fetch import FetchRequest
 from krift.v1.produce import ProduceRequest
 from krift.v1.records import RecordBatch
@@ -128,12 +128,14 @@ class ReplicaManager(msgspec.Struct):
                 continue
             if now is not None and turn.image.key(now, turn.settings.cluster) == partition.key:
                 continue
+            turn.step.record(PartStop(partition.key))
             self.fetchers.stop(tp)
             self.isr_changes.forget(tp)
             del self.partitions[tp]
             if partition.log.active.file in turn.files.states or partition.log.batches:
                 partition.log.delete(turn.step, turn.files)
-            purgatory.wake_all(turn, tp)
+            if "removal-leaves-waiting" not in turn.step.defects:
+                purgatory.wake_all(turn, tp)
 
     def _lead(self, turn: Turn, partition: Partition, state: PartitionRegistration) -> None:
         was_epoch, was_recovering = partition.leader_epoch, partition.recovering
@@ -236,6 +238,7 @@ class ReplicaManager(msgspec.Struct):
             return
         if produce.acks == produces.ALL:
             append.appended = (len(partition.isr), partition.effective_min_isr)
+        append.key = partition.key
         append.waiting = produce.acks == produces.ALL and "ack-before-hw" not in turn.step.defects
         self.appended(turn, partition)
 

@@ -264,6 +264,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "Produces that wait at a leader are left waiting when it is replaced.",
     ),
     Defect(
+        "removal-leaves-waiting",
+        "actors.broker",
+        "P24",
+        "Produces and Fetches that wait at a leader are left waiting when the topic is deleted.",
+        nemesis="metadata",
+    ),
+    Defect(
         "wake-in-hash-order",
         "actors.broker",
         "X8",

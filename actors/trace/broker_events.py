@@ -23,6 +23,12 @@ class PartAssume(TraceEvent, frozen=True, tag="part.assume"):
     ph: int | None = None
 
 
+class PartStop(TraceEvent, frozen=True, tag="part.stop"):
+    """A broker stops its replica of a partition whose topic is no longer in the metadata."""
+
+    tp: str
+
+
 OVERTAKEN = "overtaken"
 """Outcome of a proposal that its leader has given up while it was on its way, and does not know of in the end."""
 
@@ -92,7 +98,8 @@ class RepTruncate(TraceEvent, frozen=True, tag="rep.truncate"):
 class FetchTold(TraceEvent, frozen=True, tag="fetch.told"):
     """What a broker told a Fetch about a partition, where that needs a reason: an error, to a consumer; or ``late``, to
     anybody whose Fetch has waited until its time was over, and could be told this before: records, an error, a
-    divergence, or nothing to one whose position is beyond what it may read.
+    divergence, or nothing to one whose position is beyond what it may read. Of a partition that it has no more, it
+    tells ``late`` alone, with -1 for what it does not have.
 
     ``replica_id``: -1 consumer. ``offset``, ``asked_epoch``, ``last_epoch``: as in the request. leads: whether the
     broker believes to; ``leader_epoch``, ``high_watermark``, ``log_start``, ``log_end``: of its replica.
@@ -159,6 +166,7 @@ class MetaState(TraceEvent, frozen=True, tag="meta.state"):
 
 BrokerEvent = (
     PartAssume
+    | PartStop
     | IsrPropose
     | IsrLate
     | RepFetch

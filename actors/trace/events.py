@@ -28,6 +28,7 @@ from actors.trace.broker_events import (
     MetaImage as MetaImage,
     MetaState as MetaState,
     PartAssume as PartAssume,
+    PartStop as PartStop,
     RepFetch as RepFetch,
     RepTruncate as RepTruncate,
 )

@@ -700,6 +700,10 @@ PROOFS: dict[str, Proof] = {
     "produces-outlive-leadership": Proof(
         "stale-broker", r"answered the Produce of producer-1 with acks=all .* ms after it had lost the leadership"
     ),
+    "removal-leaves-waiting": Proof(
+        "topic-of-waiting-requests",
+        r"answered the Produce of producer-1 with acks=all .* ms after it had lost the part",
+    ),
     "unseeded-timers": Proof(
         "comes-back", r"the run gave the trace [0-9a-f]+; its repetition gave the trace [0-9a-f]+"
     ),

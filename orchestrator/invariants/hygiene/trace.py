@@ -127,7 +127,17 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         "meta.state",
     ),
     "broker": (
-        *(*_QUORUM, "rpc.reply", "rpc.park", "req.handled", "tier.task", "part.assume", "isr.propose", "isr.late"),
+        *(
+            *_QUORUM,
+            "rpc.reply",
+            "rpc.park",
+            "req.handled",
+            "tier.task",
+            "part.assume",
+            "part.stop",
+            "isr.propose",
+            "isr.late",
+        ),
         *("meta.image", "meta.state", "tier.seg", "log.roll", "log.drop", "log.local-start", "rep.fetch"),
         *("rep.truncate", "fetch.told", "fetch.refused", "fetch.remote", "epoch.told", "records.delete"),
         *("grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),

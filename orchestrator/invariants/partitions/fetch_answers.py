@@ -52,6 +52,7 @@ class FetchesAreAnsweredAtOnce(LogInvariant[Readers]):
     Example: two consumers wait at 1,310 of orders-0, the high watermark moves to 1,311, and broker-1 answers the first
     of them; the second one gets the record 400 ms later. Or a consumer at 1,310, which an earlier leader had served,
     gets OFFSET_OUT_OF_RANGE from the next one, whose log ends at 1,310 and whose high watermark is 1,204 (KAFKA-9835).
+    Or the topic is deleted while a consumer waits, which hears of it at the end of that time alone.
     """
 
     id = "P26"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import ACKS_ALL, LogAppend, LogHw, PartAssume, RpcReply, Stamped
+from actors.trace.events import ACKS_ALL, LogAppend, LogHw, PartAssume, PartStop, RpcReply, Stamped
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import CONNECTIONS_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import PARTITION
@@ -23,13 +23,14 @@ class Moment(msgspec.Struct, frozen=True):
 
 class Waiting(msgspec.Struct):
     """What one Produce has appended. end: the offset behind it; batches: how many of them there are. appended: when
-    that was; decided: when the high watermark passed it, or the broker lost the leadership (deposed), None before."""
+    that was; decided: when the high watermark passed it, or the broker lost the leadership, or the partition (lost),
+    None before."""
 
     end: int
     batches: int
     appended: Moment
     decided: Moment | None = None
-    deposed: bool = False
+    lost: str = ""
 
 
 class Produces(State):
@@ -46,24 +47,24 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
     Example: offsets 40 and 41 of orders-0 came from two producers with acks=all. The high watermark moves to 42.
     Broker-1 answers the first one at once, and the second one only with the next record, or at its timeout. Or broker-1
     begins to follow broker-2 while offset 42 waits, and answers that with NOT_LEADER_OR_FOLLOWER only at the timeout.
+    Or the topic is deleted, and the producer hears that it does not exist only then.
     """
 
     id = "P24"
     title = (
         "A leader answers acks=1 once it has appended, and acks=all once the high watermark has passed the records or "
-        "it has lost the leadership"
+        "it has lost the leadership, or the partition"
     )
-    source = "Kafka's ReplicaManager.appendRecords; DelayedProduce.tryComplete; KAFKA-10301"
+    source = "Kafka's ReplicaManager.appendRecords, stopPartitions; DelayedProduce.tryComplete; KAFKA-10301"
     tested_when = "a leader answers a Produce for one partition whose append is in the trace"
     unseen = (
         "a Produce for several partitions, which waits for the slowest",
         "a batch that is sent again and was appended before",
         "a Produce that has waited for a free request handler",
         "waiting fetches: their arrival is not in the trace",
-        "answers when a topic is deleted",
     )
     route = PARTITION
-    types = (LogAppend, LogHw, RpcReply, PartAssume)
+    types = (LogAppend, LogHw, RpcReply, PartAssume, PartStop)
     cases = {LogHw: (LEADER,), RpcReply: ("Produce",)}
 
     def initial(self, key: str, profile: Profile) -> Produces:
@@ -80,7 +81,10 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
             return NOTHING
         if type(body) is PartAssume:
             if body.role != LEADER:
-                self._deposed(state, event)
+                self._loses(state, event, "leadership")
+            return NOTHING
+        if type(body) is PartStop:
+            self._loses(state, event, "partition")
             return NOTHING
         assert type(body) is LogAppend
         connection = event.req.partition("#")[0]
@@ -92,12 +96,13 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
         remember(state.waiting, connection, Waiting(body.last + 1, batches, moment), CONNECTIONS_REMEMBERED)
         return NOTHING
 
-    def _deposed(self, state: Produces, event: Stamped) -> None:
-        """A broker follows, or waits for a leader: what this process had appended is not its to commit any more."""
+    def _loses(self, state: Produces, event: Stamped, what: str) -> None:
+        """A broker follows, or waits for a leader, or stops its replica: what this process had appended is not its to
+        commit any more."""
         for each in state.waiting.values():
             by = each.appended.by
             if each.decided is None and (by.node, by.incarnation) == (event.node, event.incarnation):
-                each.decided, each.deposed = _moment(event), True
+                each.decided, each.lost = _moment(event), what
 
     def _answered(self, state: Produces, event: Stamped, body: RpcReply) -> Emissions:
         waited = state.waiting.pop(body.connection, None)
@@ -111,7 +116,7 @@ class ProducesAreAnsweredAtOnce(KeyedInvariant[Produces]):
             return NOTHING
         acks, what = "1", "it had appended it"
         if body.acks == ACKS_ALL:
-            acks, what = "all", "it had lost the leadership" if waited.deposed else "the high watermark had passed it"
+            acks, what = "all", f"it had lost the {waited.lost}" if waited.lost else "the high watermark had passed it"
         late_ms = (event.wall - since.wall_us) / 1000
         return self.violated(
             state.key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from actors.trace.event_parts import ReplyPartition
-from actors.trace.events import RpcReply
+from actors.trace.events import PartStop, RpcReply
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
 
@@ -68,11 +68,14 @@ def test_answers_that_are_late() -> None:
 
 @pytest.mark.parametrize(
     ("between", "violated"),
-    [("nothing", 0), ("follower", 1), ("leader", 0), ("another", 0), ("passed", 0), ("restart", 0)],
+    [
+        *(("nothing", 0), ("follower", 1), ("leader", 0), ("another", 0), ("passed", 0), ("restart", 0)),
+        *(("stopped", 1), ("stopped there", 0)),
+    ],
 )
 def test_produces_that_wait_at_a_deposed_leader(between: str, violated: int) -> None:
-    """Shows that one which waits is answered when its leader begins to follow: not when it is elected again in place,
-    nor when others follow, nor what was answered before, nor by the next process."""
+    """Shows that one which waits is answered when its leader follows, or has the partition no more: not when it
+    is elected again in place, nor when others follow or stop, nor what was answered before, nor by the next process."""
     trace = Leader()
     trace.assume(1, 1)
     trace.produce(0, "a")
@@ -83,7 +86,10 @@ def test_produces_that_wait_at_a_deposed_leader(between: str, violated: int) -> 
     if between == "restart":
         trace.down("broker-1", "crash")
         trace.up("broker-1")
-    trace.assume(3 if between == "another" else 1, 2, leader=1 if between == "leader" else 2)
+    if between.startswith("stopped"):
+        trace.emit("broker-3" if between.endswith("there") else "broker-1", PartStop(TP))
+    else:
+        trace.assume(3 if between == "another" else 1, 2, leader=1 if between == "leader" else 2)
     if between == "nothing":
         trace.answer()
     trace.req = ""
@@ -91,8 +97,9 @@ def test_produces_that_wait_at_a_deposed_leader(between: str, violated: int) -> 
     result = trace.result("P24")
     assert result.violated == violated
     if violated:
-        assert result.violations[0].sentence.endswith("ms after it had lost the leadership")
-    assert result.tested == (between in ("nothing", "follower", "passed"))
+        lost = "partition" if between == "stopped" else "leadership"
+        assert result.violations[0].sentence.endswith(f"ms after it had lost the {lost}")
+    assert result.tested == (between in ("nothing", "follower", "passed", "stopped"))
 
 
 def test_what_says_nothing() -> None:
