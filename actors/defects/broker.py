@@ -351,6 +351,21 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         ),
     ),
     Defect(
+        "outsiders-begin-caught-up",
+        "actors.broker",
+        "P18",
+        "A new leader takes every replica for one that has just caught up, in the ISR or not.",
+        nemesis="isr",
+    ),
+    Defect(
+        "caught-up-by-progress",
+        "actors.broker",
+        "P18",
+        "A leader takes every follower that has got further for one that has caught up, whatever it lacks.",
+        "KIP-16",
+        nemesis="isr",
+    ),
+    Defect(
         "isr-never-shrinks",
         "actors.broker",
         "P25",

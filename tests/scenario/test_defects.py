@@ -728,6 +728,12 @@ PROOFS: dict[str, Proof] = {
     "watermark-waits-for-laggards": Proof(
         "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
     ),
+    "outsiders-begin-caught-up": Proof(
+        "still-outside", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
+    ),
+    "caught-up-by-progress": Proof(
+        "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
+    ),
     "watermark-waits-for-fenced": Proof(
         "gone-at-once", r"broker-1, leader of orders-0 .*, stayed at \d+ .*ISR broker-1, broker-2 has the log"
     ),

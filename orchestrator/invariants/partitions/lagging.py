@@ -46,12 +46,14 @@ TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
 class Follower(msgspec.Struct):
     """What a leader knows of a follower. offset: where it fetched from last, -1 unknown. caught_us: when it certainly
     had everything; latest_us: when it may have had, at the latest, if it has not now; behind_us: when it said that it
-    lacks something which it had before, as its disk has lost it. by: its last fetch."""
+    lacks something which it had before, as its disk has lost it. leaders_end: where the leader's log ended, at least,
+    when it fetched last, -1 unknown. by: its last fetch."""
 
     offset: int = -1
     caught_us: int = 0
     latest_us: int = 0
     behind_us: int = 0
+    leaders_end: int = -1
     by: Witness | None = None
 
 
@@ -91,15 +93,17 @@ class Term(msgspec.Struct):
             del self.ends[: ENDS_KEPT // 2], self.at_us[: ENDS_KEPT // 2]
 
     def fetched(self, replica: int, offset: int, event: Stamped) -> None:
-        """A follower says where it is: it had everything, at the latest, when the log grew beyond that."""
+        """A follower says where it is. If it has all that the log had at its last fetch, it had everything then: that
+        was, at the latest, when the log grew beyond it. Progress that leads less far is nothing of the kind."""
         follower = self.followers.setdefault(replica, Follower())
         if offset < self.end <= follower.offset:
             follower.behind_us = event.wall
-        follower.offset, follower.by = offset, witness(event)
+        has_that = 0 <= follower.leaders_end <= offset
+        follower.offset, follower.leaders_end, follower.by = offset, self.end, witness(event)
         if offset >= self.end:
             follower.caught_us = follower.latest_us = event.wall
             return
-        place = bisect_right(self.ends, offset)
+        place = bisect_right(self.ends, offset) if has_that else len(self.ends)
         if place < len(self.ends):
             follower.latest_us = max(follower.latest_us, self.at_us[place])
 

@@ -149,7 +149,8 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
 
     In the step in which a leader takes note of a follower's new position, appends as the only member of its ISR, or
     learns that its proposal was accepted, it commits what all that count have: its ISR, the one that it proposes, and
-    whoever may join that and has caught up within the lag time.
+    whoever may join that and has caught up within the lag time. Nobody outside the ISR has caught up when a leader
+    begins; one that gets further has, if it has all that the leader had at its last fetch.
     """
 
     id = "P18"
