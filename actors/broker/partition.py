@@ -204,6 +204,8 @@ class Partition(msgspec.Struct):
             all_caught_up = "outsiders-begin-caught-up" in turn.step.defects
             for replica_id, remote in self.remotes.items():
                 self._reset_remote(remote, turn.step.wall_ms, keeps, all_caught_up or replica_id in self.isr)
+        elif "epoch-start-moves-with-isr" in turn.step.defects:
+            self.leader_epoch_start = self.log.end_offset
         self.role = "leader"
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         self.recovering = unclean_recovery.is_due(turn, state)

@@ -418,6 +418,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "epoch-start-moves-with-isr",
+        "actors.broker",
+        "P7",
+        "A leader whose ISR changes takes its log end for the start of its leader epoch.",
+        nemesis="isr",
+    ),
+    Defect(
         "epoch-starts-with-the-last",
         "actors.broker",
         "H2",

@@ -725,6 +725,9 @@ PROOFS: dict[str, Proof] = {
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "metadata-never-too-old": Proof("ages", r"has had its metadata for \d,\d+ ms, .* its metadata.max.age.ms is 500"),
     "isr-looked-at-seldom": Proof("cut-follower", r"without broker-2, which has not caught up for \d,\d+ ms"),
+    "epoch-start-moves-with-isr": Proof(
+        "fell-behind", r"takes [\d,]+ for the start of its leader epoch 0 of orders-0, which it began at 0"
+    ),
     "watermark-waits-for-laggards": Proof(
         "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
     ),
