@@ -373,7 +373,8 @@ class ReplicaManager(msgspec.Struct):
                 self._advance(turn, partition)
                 purgatory.committed(turn, partition.tp)
         elif outcome.error in REVERT:
-            partition.pending = None
+            if "waits-after-ineligible" not in turn.step.defects:
+                partition.pending = None
         elif outcome.error not in WAIT_FOR_METADATA or "outdated-proposal-again" in turn.step.defects:
             # The same, with the broker epochs of when it was made: a member that was started anew since must not get
             # in by what its former life had (KAFKA-15221; Partition.submitAlterPartition).

@@ -388,6 +388,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "waits-after-ineligible",
+        "actors.broker",
+        "P25",
+        "A leader whose proposal is refused as INELIGIBLE_REPLICA waits for the metadata log to change the partition.",
+        nemesis="isr",
+    ),
+    Defect(
         "append-below-min-isr",
         "actors.broker",
         "P17",
