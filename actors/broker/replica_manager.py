@@ -140,7 +140,8 @@ class ReplicaManager(msgspec.Struct):
         if not partition.make_leader(turn, state):
             return
         self._report_recovered(turn, partition)
-        moved = partition.maybe_increment_high_watermark(turn)
+        looks = partition.leader_epoch == was_epoch or "new-leader-looks-at-no-watermark" not in turn.step.defects
+        moved = looks and partition.maybe_increment_high_watermark(turn)
         if partition.leader_epoch != was_epoch or partition.recovering != was_recovering:
             leadership.changed(turn, partition)
         elif moved:

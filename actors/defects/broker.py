@@ -366,6 +366,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "new-leader-looks-at-no-watermark",
+        "actors.broker",
+        "P18",
+        "A new leader does not move its high watermark when it takes up its leader epoch, alone in the ISR or not.",
+        nemesis="isr",
+    ),
+    Defect(
         "isr-never-shrinks",
         "actors.broker",
         "P25",

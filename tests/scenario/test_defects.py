@@ -728,6 +728,9 @@ PROOFS: dict[str, Proof] = {
     "epoch-start-moves-with-isr": Proof(
         "fell-behind", r"takes [\d,]+ for the start of its leader epoch 0 of orders-0, which it began at 0"
     ),
+    "new-leader-looks-at-no-watermark": Proof(
+        "begins-alone", r"broker-2, leader of orders-0 in leader epoch \d+, left its high watermark at \d+ in a step"
+    ),
     "waits-after-ineligible": Proof(
         "unfenced-again", r"broker-1 did not propose broker-3 for the ISR of orders-0 in a step in which that fetched"
     ),

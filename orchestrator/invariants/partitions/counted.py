@@ -1,5 +1,5 @@
-"""What a leader commits at once, when a follower fetches, it appends, or it learns of its ISR: all that every replica
-has that counts."""
+"""What a leader commits at once, when a follower fetches, it appends, it learns of its ISR, or it begins alone: all
+that every replica has that counts."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Counted(msgspec.Struct):
         self.node, self.term, self.owed, self.proposed = "", None, None, (-1, [])
 
     def lead(self, event: Stamped, body: PartAssume) -> None:
-        """A leader begins."""
+        """A leader begins. What it has is committed, if it is the whole ISR: nobody need tell it of anything."""
         self.leave()
         self.node, self.leader_id, self.start, self.since_us = event.node, body.leader, body.log_end, event.wall
         self.high_watermark = body.high_watermark
@@ -123,6 +123,8 @@ class Counted(msgspec.Struct):
         known, self.began_with = self._known(), None
         if known is not None and body.partition_epoch == known.partition_epoch:
             self.doubtful, self.began_with = False, known.isr
+            if known.isr == [self.leader_id]:
+                self._owe(event)
 
     def settle(self, event: Stamped) -> Owed | None:
         """The leader records something. What it owes by an earlier step, it has not done."""

@@ -309,6 +309,46 @@ def test_the_only_member_commits_what_it_appends(isr: tuple[int, ...], transacti
     assert trace.result("P18").violated == violated
 
 
+@pytest.mark.parametrize(
+    ("isr", "how", "violated"),
+    [
+        ((1,), {}, 1),
+        ((1, 2), {}, 0),
+        ((1,), {"knows": 1}, 0),
+        ((1,), {"min.insync.replicas": 2}, 0),
+        ((1,), {"begins_s": 0}, 0),
+    ],
+)
+def test_what_a_leader_commits_that_begins_alone(isr: tuple[int, ...], how: dict[str, int], violated: int) -> None:
+    """Shows that a leader that is the whole ISR commits its log in the step in which it begins, unless it is not known
+    to be alone, the ISR is too small, or a replica outside may count, as no lag time has passed since time 0."""
+    for moves in (False, True):
+        trace = Leader(isr, has=2, **{"begins_s": 60, **how})
+        began = trace.events[-1].id
+        if moves:
+            trace.moves(2)
+        then = trace.reads(2, 0)
+        result = trace.result("P18")
+        assert (result.violated, result.tested) == (int(violated and not moves), int(violated and moves))
+        if result.violated:
+            assert result.violations[0].events == [began, then]
+            assert "left its high watermark at 0 in a step after which" in result.violations[0].sentence
+
+
+@pytest.mark.parametrize("ends", ["down", "up", "other-life"])
+def test_a_leader_that_begins_alone_and_ends(ends: str) -> None:
+    """Shows that a process which ends in the step in which it begins to lead owes nothing."""
+    trace = Leader((1,), has=2, begins_s=60)
+    if ends == "down":
+        trace.down(LEADER)
+    elif ends == "up":
+        trace.up(LEADER)
+    else:
+        trace.incarnations[LEADER] = 1
+    trace.reads(2, 0)
+    assert trace.result("P18").violated == 0
+
+
 @pytest.mark.parametrize(("isr", "violated"), [((1,), 1), ((1, 2), 0), ((1, 3), 0)])
 def test_what_an_accepted_proposal_frees(isr: tuple[int, ...], violated: int) -> None:
     """Shows that a leader which learns that its ISR has changed commits at once what the rest of it has."""
