@@ -252,6 +252,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "session-tells-of-records-only",
+        "actors.broker",
+        "L14",
+        "In a fetch session a new high watermark, or a new log start, is not told without records.",
+        "KIP-227",
+        nemesis="sparse",
+    ),
+    Defect(
         "wake-one-produce",
         "actors.broker",
         "P24",

@@ -565,6 +565,9 @@ PROOFS: dict[str, Proof] = {
         "gives-up", r"did not delete records of orders-0, and gave up with NOT_LEADER_OR_FOLLOWER"
     ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
+    "session-tells-of-records-only": Proof(
+        "rare-records", r"broker-2 did not learn within 3 s .* the high watermark of broker-1, from which it fetches"
+    ),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "refusal-is-sign-of-life": Proof("comes-back", r"controller-\d still followed controller-\d in epoch \d+ [\d.]+ s"),
     "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
