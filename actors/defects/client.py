@@ -241,6 +241,22 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "position-keeps-epoch",
+        "actors.client",
+        "M10",
+        "A consumer that looks its position up, or seeks, keeps the leader epoch of the position that it had.",
+        "KIP-320",
+        nemesis="metadata",
+    ),
+    Defect(
+        "position-loses-epoch",
+        "actors.client",
+        "M10",
+        "A consumer that begins at a committed position drops the leader epoch that was committed with it.",
+        "KIP-320",
+        nemesis="groups",
+    ),
+    Defect(
         "later-changes-dropped",
         "actors.broker",
         "M8",

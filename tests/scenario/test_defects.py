@@ -491,6 +491,13 @@ PROOFS: dict[str, Proof] = {
     "position-not-validated": Proof(
         "reads-on", r"consumer-1 read .* of leader epoch 0 .* and then read on at [\d,]+ in"
     ),
+    "position-keeps-epoch": Proof(
+        "goes-back-behind",
+        r"consumer-1 asked broker-\d where leader epoch \d+ of orders-0 ends, but its position \d+ came without",
+    ),
+    "position-loses-epoch": Proof(
+        "group", r"consumer-\d read on at \d+ of orders-\d in leader epoch \d+, but its position \d+ came with leader"
+    ),
     "later-changes-dropped": Proof(
         "out-of-sync", r"answered \S+ with .* orders-0, but its image, up to \d+, has broker-\d in"
     ),
