@@ -295,7 +295,8 @@ class Sender(msgspec.Struct):
         sent again and again, nobody knows whether its sequence was used."""
         for batch in self.accumulator.expired(step):
             self._fail(step, batch, KafkaError.REQUEST_TIMED_OUT, "", -1, adjust=False)
-            forgotten = self.transactions.transactional and "failed-sends-forgotten" in step.defects
+            mistake = "failed-sends-forgotten" if self.transactions.transactional else "unresolved-forgotten"
+            forgotten = mistake in step.defects
             if self.idempotent and batch.has_sequence and batch.attempts and not forgotten:
                 self.transactions.mark_unresolved(batch)
 

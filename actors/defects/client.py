@@ -149,6 +149,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
     ),
     Defect("retry-forgotten", "actors.client", "L5", "A batch that has to be retried is not.", nemesis="clients"),
     Defect(
+        "unresolved-forgotten",
+        "actors.client",
+        "L5",
+        "A producer whose batch expired with an unknown outcome goes on in its sequence.",
+        "KIP-360",
+        nemesis="clients",
+    ),
+    Defect(
         "consumer-gives-up",
         "actors.client",
         "L6",

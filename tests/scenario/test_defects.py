@@ -676,6 +676,9 @@ PROOFS: dict[str, Proof] = {
         "comes-back", r"connected to \S+ again 4\d ms after failure 2 in a row, before the"
     ),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
+    "unresolved-forgotten": Proof(
+        "gap", r"gave up record \S+, which the leader of orders-0 refused as out of sequence, though it was sent after"
+    ),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its timeout"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
