@@ -34,6 +34,14 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "expiry-raises-epoch",
+        "actors.client",
+        "T1",
+        "A producer raises its epoch and renumbers unanswered records as soon as a batch expires.",
+        "KIP-360",
+        nemesis="clients",
+    ),
+    Defect(
         "producers-forgotten-at-start",
         "actors.broker",
         "T2",

@@ -755,6 +755,9 @@ PROOFS: dict[str, Proof] = {
     "sequence-from-one": Proof(
         "out-of-sync", r"appended sequence 1 of .*; 0 records of this epoch had been sent before"
     ),
+    "expiry-raises-epoch": Proof(
+        "unanswered", r"record \S+ is committed twice in orders-0: .*; the producer had no reason to number it anew"
+    ),
     "batches-unnumbered": Proof("out-of-sync", r"of producer-\d, an idempotent producer, .* without a sequence number"),
     "old-producer-epoch-taken": Proof(
         "muted", r"appended a batch of producer id 0, epoch 0, .* after a batch of epoch 1"
