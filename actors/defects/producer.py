@@ -81,4 +81,12 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
         settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
     ),
+    Defect(
+        "acks-0-left-open",
+        "actors.broker",
+        "X2",
+        "A broker that does not take a Produce with acks=0 leaves the connection open.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.acks=0", "nodes.producer-1.config.enable.idempotence=false"),
+    ),
 )

@@ -543,6 +543,9 @@ PROOFS: dict[str, Proof] = {
     "lose-acked": Proof(
         "out-of-sync", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
     ),
+    "acks-0-left-open": Proof(
+        "unheard", r"broker-\d kept the connection of a Produce of producer-1 with acks=0, and appended nothing of it"
+    ),
     "lose-acks-1": Proof(
         "acks-1", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
     ),
