@@ -64,12 +64,14 @@ class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
     last of where an epoch ends. unnamed: leader epoch and the epoch asked for -> the last such answer, where the trace
     does not tell who asked. moved: consumer -> its incarnation, and the number of its last event that changed its
-    position. committed: consumer -> what it was told last that its group has committed. hollow: ends that leaders have
-    told of leader epochs, with these, though their logs have no record of them: they begin there."""
+    position. unknown: consumer -> what it comes after, if nobody knows the leader epoch of that. unasked: consumer ->
+    what it comes after, where it has not asked yet, and must before it reads on. committed: consumer -> what it was
+    told last that its group has committed. hollow: ends that leaders have told of leader epochs, with these, though
+    their logs have no record of them: they begin there."""
 
     hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
-    moved: dict[str, tuple[int, int, int]] = {}
+    moved: dict[str, tuple[int, int]] = {}
     unknown: dict[str, Place] = {}
     unasked: dict[str, Place] = {}
     committed: dict[str, Entry] = {}
@@ -172,8 +174,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             "and so whether it does as it was told."
         ),
         (
-            "A member that does not ask about a committed position which is not below the one that it had: what it gets"
-            " may be of a Fetch from before."
+            "A consumer that does not ask about a position which is not the first one of its process: what it gets may "
+            "be of a Fetch from before."
         ),
     )
 
@@ -202,7 +204,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def _reads(self, state: Places, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         told = state.told.pop(event.node, None)
         before, last = state.places.get(event.node), body.records[-1]
-        state.moved[event.node] = (event.incarnation, event.seq, last.offset + 1)
+        state.moved[event.node] = (event.incarnation, event.seq)
         state.unknown.pop(event.node, None)
         unasked = state.unasked.pop(event.node, None)
         state.places[event.node] = Place(
@@ -256,8 +258,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
     def _takes(self, state: Places, event: Stamped, body: ConsPos, mirror: LogMirror) -> None:
         """What a consumer comes after with a position, and whether it has to ask about it first."""
         consumer, by = event.node, witness(event)
-        incarnation, _, last = state.moved.get(consumer, (-1, -1, -1))
-        state.moved[consumer] = (event.incarnation, event.seq, body.new)
+        incarnation, _ = state.moved.get(consumer, (-1, -1))
+        state.moved[consumer] = (event.incarnation, event.seq)
         state.unknown.pop(consumer, None)
         state.unasked.pop(consumer, None)
         before = state.places.pop(consumer, None)
@@ -278,8 +280,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             alone = consumer in committed_alone(state.profile)
             isolation = READ_COMMITTED if alone else READ_UNCOMMITTED
             state.unknown[consumer] = msgspec.structs.replace(place, isolation=isolation)
-        # Until its metadata has a leader, it takes what a Fetch at the same offset brings that it sent before.
-        elif (body.old < 0 and incarnation < event.incarnation) or offset < last:
+        # Later on it may take what a Fetch at the same offset brings that it sent before, if it knows no leader.
+        elif body.old < 0 and incarnation < event.incarnation:
             state.unasked[consumer] = place
 
     def _asks(self, state: Places, event: Stamped, body: EpochTold, mirror: LogMirror) -> Emissions:
@@ -299,7 +301,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return NOTHING
         place = state.places.get(consumer)
         incarnation, _, seq = rest.partition("/")
-        if state.moved.get(consumer, (0, -1, -1))[:2] > (int(incarnation), int(seq)):
+        if state.moved.get(consumer, (0, -1)) > (int(incarnation), int(seq)):
             return NOTHING
         state.told[consumer] = answer
         asks_first = state.unasked.pop(consumer, None) is not None
