@@ -170,6 +170,13 @@ def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
+def _caller_keys(event: Stamped) -> Sequence[str]:
+    if type(event.body) is not LogAppend:
+        return (event.node,)
+    origin = event.cause.partition("/")[0]
+    return (origin,) if origin else _NONE
+
+
 def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
@@ -229,6 +236,12 @@ def _node_keys_of(kind: Kind) -> Sequence[str] | None:
 
 def _own_node_of(kind: Kind) -> Sequence[str]:
     return (kind.node,)
+
+
+def _caller_keys_of(kind: Kind) -> Sequence[str]:
+    if kind.type is not LogAppend:
+        return (kind.node,)
+    return (kind.origin,) if kind.origin else _NONE
 
 
 def _client_keys_of(kind: Kind) -> Sequence[str] | None:
@@ -339,3 +352,8 @@ SEGMENT = Route("segment", _segment_keys, about="copy of a segment", hears=_conc
 
 NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)
 """By the node that recorded the event."""
+
+CALLER = Route(
+    "caller", _caller_keys, about="node that recorded the event, or that asked for it", keys_of_kind=_caller_keys_of
+)
+"""By node, with the appends whose cause is its request."""
