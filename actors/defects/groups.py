@@ -185,6 +185,20 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "assignments-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator writes down who is in a generation, and not what each member is assigned.",
+        nemesis="groups",
+    ),
+    Defect(
+        "subscriptions-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator writes down who is in a generation, and not to which topics each member subscribes.",
+        nemesis="groups",
+    ),
+    Defect(
         "loaded-members-unwatched",
         _COORDINATOR,
         "O9",

@@ -826,6 +826,12 @@ PROOFS: dict[str, Proof] = {
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),
+    "assignments-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
+    ),
+    "subscriptions-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the topics of member \S+, but generation"
+    ),
     "empty-generation-unwritten": Proof(
         "group-stalls",
         r"formed generation \d+ of group g, which has no members, and did not write that to __",

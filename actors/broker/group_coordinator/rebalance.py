@@ -178,12 +178,15 @@ def reset_assignment(turn: Turn, group: ClassicGroup, error: KafkaError) -> None
     _propagate(turn, group, error)
 
 
-def set_assignment(turn: Turn, shard: Shard, group: ClassicGroup, assignment: dict[str, bytes], reason: str) -> None:
-    """The assignment is committed: the group is stable, and whoever waits is told."""
+def set_assignment(
+    turn: Turn, shard: Shard, group: ClassicGroup, assignment: dict[str, bytes], reason: str, rewritten: bool
+) -> None:
+    """The assignment is committed: the group is stable, and whoever waits is told. ``rewritten``: it is in the log once
+    more."""
     assert group.state == COMPLETING_REBALANCE
     for member in group.members.values():
         member.assignment = assignment.get(member.member_id, b"")
-    transition(turn, shard, group, STABLE, reason)
+    transition(turn, shard, group, STABLE, reason, rewritten)
     _propagate(turn, group, KafkaError.NONE)
 
 
