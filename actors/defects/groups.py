@@ -120,6 +120,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         "partition-given-twice", _MEMBER, "O4", "A leading member assigns a partition to two members.", nemesis="groups"
     ),
     Defect(
+        "leftovers-to-one",
+        _MEMBER,
+        "O4",
+        "A leading member gives its first one all partitions that are left when each has as many as the others.",
+        nemesis="groups",
+    ),
+    Defect(
         "partition-left-out",
         _MEMBER,
         "L11",

@@ -826,6 +826,9 @@ PROOFS: dict[str, Proof] = {
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),
+    "leftovers-to-one": Proof(
+        "shares", r"group g is assigned by roundrobin, and \S+ has 3 instead of 1 or 2 of the 5 partitions"
+    ),
     "assignments-unwritten": Proof(
         "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
     ),

@@ -21,6 +21,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, offsets_losses
+from orchestrator.invariants.groups.shares import uneven
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 
 NO_GENERATION = -1
@@ -220,12 +221,22 @@ class Owners(State):
                 known.append(member)
                 del known[:-REMEMBERED]
 
+    def given(self) -> set[str]:
+        """Partitions that were assigned to anybody."""
+        generations = (*self.assigned.values(), *self.loaded.values())
+        return {tp for known in generations for each in known for tps in each.assignment.values() for tp in tps}
+
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
     """Two members that both read a partition deliver its records twice, and overwrite each other's commits.
 
     Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
     up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2.
+
+    Each member owns its share: consumer-1 has three of four partitions and consumer-2 has one, which their assignor
+    would have given two each. Range shares out each topic by itself; roundrobin and cooperative-sticky all partitions,
+    if the members read the same topics. What a cooperative assignor leaves out, because its owner has to give it up
+    first, may be anybody's.
     """
 
     id = "O4"
@@ -241,7 +252,10 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         "static": "A static member that does not rejoin in time stays a member: it does not know of the generation, "
         "and keeps its partitions until it does.",
     }
-    unseen = ("members that were absent for more generations than the check remembers",)
+    unseen = (
+        "members that were absent for more generations than the check remembers",
+        "shares of roundrobin and cooperative-sticky where members read different topics, and of other assignors",
+    )
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -271,10 +285,16 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _assigned(self, state: Owners, event: Stamped, body: GrpGen) -> Emissions:
         state.tested += 1
         by = Assigned(dict(body.assignment), body.coordinator_epoch, witness(event))
+        known = state.assigned.get(body.generation, [])
+        is_shared_out = not any(each.coordinator_epoch == body.coordinator_epoch for each in known)
+        shares = uneven(body, state.given()) if is_shared_out else ""
         _give(state.assigned, body.generation, by)
         wrong = _overlap(event.node, state.key, body.generation, list(body.members), body.assignment)
         if wrong:
             return self.violated(state.key, wrong, event)
+        if shares:
+            sentence = f"generation {body.generation} of group {state.key} is assigned by {body.protocol}, and {shares}"
+            return self.violated(state.key, sentence, event)
         given = {tp: member for member, tps in body.assignment.items() for tp in tps}
         return self._given_up(state, event, body, given)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from actors.trace.events import GROUP_EXPIRED, GrpGen
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
@@ -288,6 +289,97 @@ def test_generations_rise() -> None:
     trace.owns(ONE, TP, 1)
     trace.owns(ONE, TP, 2)
     assert status(trace, "O5") == ("held", 5)
+
+
+READS = {"m1": ["orders"], "m2": ["orders"], "m3": ["orders"]}
+PAYMENTS = {"m1": ["orders", "payments"], "m2": ["orders"], "m3": ["payments"]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reads", "given", "says"),
+    [
+        ("range", READS, {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3", "m3": "orders-4"}, ""),
+        (
+            "range",
+            READS,
+            {"m1": "orders-0 orders-1 orders-2", "m2": "orders-3", "m3": "orders-4"},
+            "m1 has 3 instead of 1 or 2 of the 5 partitions of orders",
+        ),
+        ("range", READS, {"m1": "orders-0 orders-1"}, "m1 has 2 instead of 0 or 1 of the 2 partitions of orders"),
+        ("range", PAYMENTS, {"m1": "orders-0 payments-0 payments-1", "m2": "orders-1", "m3": "payments-2"}, ""),
+        (
+            "range",
+            PAYMENTS,
+            {"m1": "orders-0 payments-0", "m2": "orders-1", "m3": "payments-1 payments-2 payments-3"},
+            "m1 has 1 instead of 2 of the 4 partitions of payments",
+        ),
+        ("roundrobin", READS, {"m1": "orders-0", "m2": "orders-1"}, ""),
+        (
+            "roundrobin",
+            READS,
+            {"m1": "orders-0 orders-1"},
+            "m1 has 2 instead of 0 or 1 of the 2 partitions",
+        ),
+        ("roundrobin", PAYMENTS, {"m1": "orders-0 payments-0 orders-1"}, ""),
+        ("roundrobin", {}, {"m1": "orders-0 orders-1"}, ""),  # a trace that does not tell
+        ("another", READS, {"m1": "orders-0 orders-1"}, ""),
+        (
+            "cooperative-sticky",
+            READS,
+            {"m1": "orders-0 orders-1"},
+            "m1 has 2 instead of 0 or 1 of the 2 partitions",
+        ),
+    ],
+)
+def test_shares(protocol: str, reads: dict[str, list[str]], given: dict[str, str], says: str) -> None:
+    """Shows that each member of a generation must have what the assignor gives it, where the trace tells what they
+    read."""
+    trace = GroupTrace()
+    trace.emit("broker-1", shared(protocol, 2, given, reads))
+    assert trace.result("O4").violated == bool(says)
+    if says:
+        assert sentence(trace, "O4") == f"generation 2 of group g is assigned by {protocol}, and {says}"
+
+
+def shared(
+    protocol: str, generation: int, given: dict[str, str], reads: dict[str, list[str]], epoch: int = 0
+) -> GrpGen:
+    """A stable generation of three members."""
+    members = {"m1": ONE, "m2": TWO, "m3": "consumer-3"}
+    assignment = {member: given.get(member, "").split() for member in members}
+    stable = GrpGen(OFFSETS, GROUP, "Stable", generation, epoch, "m1", protocol, members, assignment)
+    return structs.replace(stable, subscribed=reads)
+
+
+def test_what_has_to_be_given_up_first() -> None:
+    """Shows that a cooperative assignor may leave out partitions that somebody had before, which may be anybody's; who
+    has more than a share of all has too many."""
+    before = {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3", "m3": "orders-4 orders-5"}
+    everything = {"m1": "orders-0 orders-1 orders-2", "m2": "orders-3 orders-4 orders-5"}
+    for earlier, given, violated in (
+        (before, {"m1": "orders-0 orders-1", "m2": "orders-2"}, 0),
+        (before, {"m1": "orders-0 orders-1 orders-2"}, 1),
+        (before, {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3 orders-4 orders-5"}, 1),
+        ({}, {"m1": "orders-0 orders-1", "m2": "orders-2"}, 1),
+        (everything, {"m1": "orders-0 orders-1", "m2": "orders-3 orders-4"}, 0),
+    ):
+        trace = GroupTrace()
+        trace.emit("broker-1", shared("another", 1, earlier, READS))
+        trace.emit("broker-1", shared("cooperative-sticky", 2, given, READS))
+        assert trace.result("O4").violated == violated, given
+
+
+def test_shares_of_one_generation_are_judged_once() -> None:
+    """Shows that a static member that comes back with other subscriptions keeps what it has, while the next coordinator
+    may form the generation anew."""
+    given = {"m1": "orders-0 orders-1", "m2": "orders-2", "m3": "orders-3"}
+    reads = {**READS, "m1": ["payments"]}
+    for epoch, violated in ((0, 0), (1, 1)):
+        trace = GroupTrace()
+        trace.emit("broker-1", shared("range", 2, given, READS))
+        again = {"m1": "orders-0", "m2": "orders-1 orders-2 orders-3"}
+        trace.emit("broker-1", shared("range", 2, again, reads, epoch))
+        assert trace.result("O4").violated == violated
 
 
 def test_a_generation_that_goes_back() -> None:
