@@ -127,6 +127,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "syncs-answered-at-rebalance",
+        _COORDINATOR,
+        "O4",
+        "A coordinator that begins a rebalance answers waiting members that they are assigned nothing.",
+        nemesis="groups",
+    ),
+    Defect(
         "partition-left-out",
         _MEMBER,
         "L11",

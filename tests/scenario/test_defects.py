@@ -829,6 +829,9 @@ PROOFS: dict[str, Proof] = {
     "leftovers-to-one": Proof(
         "shares", r"group g is assigned by roundrobin, and \S+ has 3 instead of 1 or 2 of the 5 partitions"
     ),
+    "syncs-answered-at-rebalance": Proof(
+        "late-sync", r"as \S+, took nothing in generation \d+ of group g, which was never stable", (3,)
+    ),
     "assignments-unwritten": Proof(
         "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
     ),

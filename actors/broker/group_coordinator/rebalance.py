@@ -76,7 +76,8 @@ def maybe_prepare_rebalance_or_complete_join(turn: Turn, shard: Shard, group: Cl
 def prepare_rebalance(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
     """Begin a rebalance: a group that was empty waits for more members first, another one for those that it has."""
     if group.state == COMPLETING_REBALANCE:
-        reset_assignment(turn, group, KafkaError.REBALANCE_IN_PROGRESS)
+        unsaid = "syncs-answered-at-rebalance" in turn.step.defects
+        reset_assignment(turn, group, KafkaError.NONE if unsaid else KafkaError.REBALANCE_IN_PROGRESS)
     remove_sync_expiration(turn, group)
     is_initial = group.state == EMPTY
     if is_initial:

@@ -221,6 +221,10 @@ class Owners(State):
                 known.append(member)
                 del known[:-REMEMBERED]
 
+    def may_have_forgotten(self, generation: int) -> bool:
+        """Whether a generation may have had an assignment that is remembered no more."""
+        return len(self.assigned) == REMEMBERED and generation < min(self.assigned)
+
     def given(self) -> set[str]:
         """Partitions that were assigned to anybody."""
         generations = (*self.assigned.values(), *self.loaded.values())
@@ -231,7 +235,9 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     """Two members that both read a partition deliver its records twice, and overwrite each other's commits.
 
     Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
-    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2.
+    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2. Or it
+    waits for its assignment in generation 5 when the group begins to rebalance, and is answered that it has none: that
+    was never decided, and it must be told to join again.
 
     Each member owns its share: consumer-1 has three of four partitions and consumer-2 has one, which their assignor
     would have given two each. Range shares out each topic by itself; roundrobin and cooperative-sticky all partitions,
@@ -338,12 +344,20 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         if not any(body.member in each.assignment for each in known):
             # Its coordinator was replaced before it knew that this was committed: the next one found it in its log.
             known = [*known, *state.loaded.get(body.generation, [])]
-        if not known and not body.owned:
+        if not known and state.may_have_forgotten(body.generation):
             return NOTHING
+        members = {member for each in known for member in each.assignment}
+        if not known or (members and body.member not in members):
+            wrong = "in which it is no member" if known else "which was never stable"
+            sentence = (
+                f"{event.node}, as {body.member}, took {', '.join(body.owned) or 'nothing'} in generation "
+                f"{body.generation} of group {state.key}, {wrong}"
+            )
+            return self.violated(state.key, sentence, known[-1].by if known else None, event)
         if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
             return NOTHING
-        by = known[-1].by if known else None
-        given = known[-1].assignment.get(body.member, []) if known else []
+        by = known[-1].by
+        given = known[-1].assignment.get(body.member, [])
         sentence = (
             f"{event.node}, as {body.member}, took {', '.join(body.owned) or 'nothing'} in generation "
             f"{body.generation} of group {state.key}; its assignment is {', '.join(given) or 'empty'}"

@@ -291,6 +291,39 @@ def test_generations_rise() -> None:
     assert status(trace, "O5") == ("held", 5)
 
 
+def test_an_assignment_of_no_generation() -> None:
+    """Shows that a member takes nothing only in a generation that was stable, or that a coordinator found in its log,
+    and of which it is a member; one that may be too old to be remembered is not judged."""
+    trace = GroupTrace()
+    trace.stable(1)
+    trace.gen("CompletingRebalance", 2)
+    trace.owns(TWO, "", 2)
+    assert sentence(trace, "O4") == "consumer-2, as m2, took nothing in generation 2 of group g, which was never stable"
+    trace = GroupTrace()
+    trace.gen("CompletingRebalance", 2)
+    trace.loads_stable(2, m1=TP, m2="")
+    trace.owns(TWO, "", 2)
+    assert trace.result("O4").violated == 0
+    trace.owns(TWO, "", 2, member="m3")
+    assert sentence(trace, "O4").endswith("as m3, took nothing in generation 2 of group g, in which it is no member")
+    for first, violated in ((2, 0), (1, 1)):
+        trace = GroupTrace()
+        for generation in range(first, first + 64):
+            if generation != 5:
+                trace.stable(generation, m1=TP, m2="")
+        trace.stable(70, m1=TP, m2="")
+        trace.owns(TWO, "", 1 if first == 2 else 5)
+        assert trace.result("O4").violated == violated
+
+
+def test_an_assignment_that_the_coordinator_cannot_read() -> None:
+    """Shows that members of a group whose assignments nobody can read may take nothing."""
+    trace = GroupTrace()
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 2, 0, members={"m1": ONE, "m2": TWO}))
+    trace.owns(TWO, "", 2)
+    assert trace.result("O4").violated == 0
+
+
 READS = {"m1": ["orders"], "m2": ["orders"], "m3": ["orders"]}
 PAYMENTS = {"m1": ["orders", "payments"], "m2": ["orders"], "m3": ["payments"]}
 
