@@ -52,6 +52,22 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "txn-epoch-unstored",
+        _COORDINATOR,
+        "O1",
+        "A coordinator stores no leader epoch of a position in a transaction.",
+        "KIP-447",
+        nemesis="processors",
+    ),
+    Defect(
+        "positions-without-epoch",
+        _MEMBER,
+        "O1",
+        "A producer sends the positions of a transaction without their leader epochs.",
+        "KIP-447",
+        nemesis="processors",
+    ),
+    Defect(
         "commit-of-more",
         _COORDINATOR,
         "O6",

@@ -832,6 +832,13 @@ PROOFS: dict[str, Proof] = {
     "syncs-answered-at-rebalance": Proof(
         "late-sync", r"as \S+, took nothing in generation \d+ of group g, which was never stable", (3,)
     ),
+    "txn-epoch-unstored": Proof(
+        "open-positions",
+        r"of orders-\d \(leader epoch \d+, metadata epoch none\) for group \S+ is in its transaction, but",
+    ),
+    "positions-without-epoch": Proof(
+        "open-positions", r"for group \S+ is in its transaction, but broker-\d appended it as \d+ \(leader epoch none"
+    ),
     "assignments-unwritten": Proof(
         "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
     ),
