@@ -839,6 +839,10 @@ PROOFS: dict[str, Proof] = {
     "positions-without-epoch": Proof(
         "open-positions", r"for group \S+ is in its transaction, but broker-\d appended it as \d+ \(leader epoch none"
     ),
+    "offsets-added-before-commit": Proof(
+        "copied-positions",
+        r"answered that __consumer_offsets-0 is in the transaction of \S+ \(producer id \d+, epoch \d+\), but had not",
+    ),
     "assignments-unwritten": Proof(
         "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
     ),
