@@ -24,6 +24,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commits-outlive-generations",
+        _MEMBER,
+        "O2",
+        "A member that lost its place sends the commits that waited when it is in the next generation.",
+        nemesis="groups",
+    ),
+    Defect(
         "commit-unwritten",
         _COORDINATOR,
         "O1",

@@ -843,6 +843,9 @@ PROOFS: dict[str, Proof] = {
         "copied-positions",
         r"answered that __consumer_offsets-0 is in the transaction of \S+ \(producer id \d+, epoch \d+\), but had not",
     ),
+    "commits-outlive-generations": Proof(
+        "waiting-commits", r"in generation 2 of group g, though it was asked for in generation 1"
+    ),
     "assignments-unwritten": Proof(
         "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
     ),

@@ -9,6 +9,7 @@ import msgspec
 from actors.node.errors import KafkaError
 from actors.trace.events import (
     GROUP_EXPIRED,
+    CommitInvoke,
     ConsOwn,
     GrpCommit,
     GrpGen,
@@ -48,9 +49,11 @@ class Generation(msgspec.Struct, frozen=True):
 class Generations(State):
     """current: coordinator epoch -> the state entered last; loaded: coordinator epoch -> the generation that its log
     had. stable: generation -> who was in it when it became stable, whichever coordinator saw to it. static: nodes that
-    are static members."""
+    are static members. asked: client -> topic partition -> the generations in which it last asked to commit something,
+    each with the offset, oldest first."""
 
     static: list[str] = []
+    asked: dict[str, dict[str, list[tuple[int, int]]]] = {}
     current: dict[int, Generation] = {}
     loaded: dict[int, Generation] = {}
     stable: dict[int, Generation] = {}
@@ -74,6 +77,24 @@ class Generations(State):
         _remember(self.loaded, body.coordinator_epoch, loaded)
         self.current.pop(body.coordinator_epoch, None)
 
+    def ask(self, client: str, body: CommitInvoke) -> None:
+        """A client asks to commit."""
+        of_client = self.asked.setdefault(client, {})
+        for tp, entry in body.offsets.items():
+            known = of_client.setdefault(tp, [])
+            if not known or known[-1] != (body.generation, entry[0]):
+                known.append((body.generation, entry[0]))
+                del known[:-REMEMBERED]
+
+    def asked_before(self, event: Stamped, body: GrpCommit) -> int:
+        """The earlier generation in which its client asked for a commit that a coordinator took; -1 it asked in this
+        one, or nobody knows. What is forgotten is older than what is remembered."""
+        known = self.asked.get(event.cause.partition("/")[0], {}).get(body.tp, [])
+        generations = [generation for generation, offset in known if offset == body.offset]
+        if body.generation in generations:
+            return -1
+        return max((each for each in generations if 0 <= each < body.generation), default=-1)
+
 
 def _remember(known: dict[int, Generation], number: int, generation: Generation) -> None:
     known.pop(number, None)
@@ -91,6 +112,9 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     of generation 3 arrives and is appended. A client without a group commits with generation -1 and no member id, which
     is accepted as long as the group has no members.
 
+    A commit belongs to the generation in which the application asked for it: what consumer-1 asked for in generation 3,
+    and could not send before it was in generation 4, may be about another member's partition by then, and must fail.
+
     A member of the current generation can commit in turn, so that its successors do not read again what it has
     processed, also while the next generation is prepared. Only when that is formed a commit has to wait until the
     member has its assignment (REBALANCE_IN_PROGRESS), and one in a transaction does not wait.
@@ -101,7 +125,7 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
     tested_when = "a coordinator accepts a commit when it has entered a state of the group, or loaded it"
     route = GROUP
-    types = (GrpGen, GrpLoad, GrpCommit)
+    types = (GrpGen, GrpLoad, GrpCommit, CommitInvoke)
     of_groups = True
     unseen = (
         (
@@ -110,6 +134,7 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
         ),
         "whether static members, and members of a group that is not stable, are refused as unknown with reason",
         "tombstones: the reason why an offset expired or was deleted",
+        "in which generation a commit in a transaction was asked for",
     )
 
     def initial(self, key: str, profile: Profile) -> Generations:
@@ -122,6 +147,8 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
         elif type(body) is GrpLoad:
             if body.loaded:
                 state.load(event, body)
+        elif type(body) is CommitInvoke:
+            state.ask(event.node, body)
         elif body.error in REFUSALS:
             return self._refused(state, event, body)
         elif not body.error and body.offset >= 0:
@@ -157,6 +184,9 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
             wrong = f"whose generation is {now.number}"
         else:
             wrong = f"in whose generation {now.number} it is no member" if body.member not in now.members else ""
+        if not wrong and body.generation >= 0 and body.producer_id < 0:
+            earlier = state.asked_before(event, body)
+            wrong = f"though it was asked for in generation {earlier}" if earlier >= 0 else ""
         if not wrong:
             return NOTHING
         sentence = (

@@ -184,6 +184,38 @@ def test_a_member_that_was_loaded_is_refused() -> None:
     assert status(trace, "O2") == ("violated", 1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "generation", "who", "producer", "earlier"),
+    [
+        ([(10, 2)], 2, ONE, -1, -1),
+        ([(10, 1), (10, 2)], 2, ONE, -1, -1),
+        ([(10, 1)], 2, ONE, -1, 1),
+        ([(10, 0), (10, 1), (11, 2)], 2, ONE, -1, 1),
+        ([(9, 1)], 2, ONE, -1, -1),  # nobody asked for that, as far as is remembered
+        ([(10, 3)], 2, ONE, -1, -1),  # generations of another group of that name
+        ([(10, -1)], 2, ONE, -1, -1),
+        ([(10, 1)], 2, TWO, -1, -1),
+        ([(10, 1)], 2, "", -1, -1),
+        ([(10, 1)], 2, ONE, 7, -1),
+        ([(10, 1), *((20 + each, 1) for each in range(64))], 2, ONE, -1, -1),
+    ],
+)
+def test_the_generation_in_which_a_commit_was_asked_for(
+    asked: list[tuple[int, int]], generation: int, who: str, producer: int, earlier: int
+) -> None:
+    """Shows that a commit which its client asked for in an earlier generation violates O2, unless it asked for the same
+    in this one, too, or the trace does not tell."""
+    trace = GroupTrace()
+    trace.gen("Stable", generation)
+    for offset, number in asked:
+        trace.commits(offset, generation=number)
+    cause = f"{who}/0/9" if who else ""
+    trace.decides(10, generation=generation, asked=cause, producer=producer)
+    assert trace.result("O2").violated == (earlier >= 0)
+    if earlier >= 0:
+        assert sentence(trace, "O2").endswith(f"of group g, though it was asked for in generation {earlier}")
+
+
 # ---- O4 ---------------------------------------------------------------------------------------------------------
 
 
