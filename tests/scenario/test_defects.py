@@ -868,6 +868,32 @@ PROOFS: dict[str, Proof] = {
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
     ),
+    "leftovers-to-one": Proof(
+        "shares", r"group g is assigned by roundrobin, and \S+ has 3 instead of 1 or 2 of the 5 partitions"
+    ),
+    "syncs-answered-at-rebalance": Proof(
+        "late-sync", r"as \S+, took nothing in generation \d+ of group g, which was never stable", (3,)
+    ),
+    "txn-epoch-unstored": Proof(
+        "open-positions",
+        r"of orders-\d \(leader epoch \d+, metadata epoch none\) for group \S+ is in its transaction, but",
+    ),
+    "positions-without-epoch": Proof(
+        "open-positions", r"for group \S+ is in its transaction, but broker-\d appended it as \d+ \(leader epoch none"
+    ),
+    "offsets-added-before-commit": Proof(
+        "copied-positions",
+        r"answered that __consumer_offsets-0 is in the transaction of \S+ \(producer id \d+, epoch \d+\), but had not",
+    ),
+    "commits-outlive-generations": Proof(
+        "waiting-commits", r"in generation 2 of group g, though it was asked for in generation 1"
+    ),
+    "assignments-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
+    ),
+    "subscriptions-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the topics of member \S+, but generation"
+    ),
     "empty-generation-unwritten": Proof(
         "group-stalls",
         r"formed generation \d+ of group g, which has no members, and did not write that to __",

@@ -49,6 +49,7 @@ from actors.trace.events import (
     Stamped,
     StoreObject,
     TierSegment,
+    TxnAdded,
     TxnLoad,
     TxnMarkers,
     TxnState,
@@ -77,7 +78,7 @@ def _of_transaction(body: Any) -> Sequence[str]:
     return list(dict.fromkeys([body.tp, *body.partitions]))
 
 
-_OF_TRANSACTIONS = frozenset({TxnState, TxnLoad, TxnMarkers})
+_OF_TRANSACTIONS = frozenset({TxnState, TxnLoad, TxnMarkers, TxnAdded})
 """Likewise."""
 
 _OF_GROUPS = frozenset({GrpCommit, GrpFetch, ConsOwn, CommitInvoke, CommitReturn, CommittedReturn})
