@@ -458,6 +458,7 @@ class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
         if type(event.body) is not QRole:
             state.telling.reset()  # a fault, a window, a process, or the topic begins or ends
         if type(event.body) is NodeDown:
+            state.telling.ended(event.node)
             return self._copied(state, event) if state.key in event.body.lost else NOTHING
         return NOTHING if type(event.body) is NodeUp else super().hear(state, event)
 

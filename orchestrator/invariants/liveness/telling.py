@@ -68,6 +68,12 @@ class Telling(msgspec.Struct):
         for name in [name for name, each in self.untold.items() if each.follower == node]:
             del self.untold[name]
 
+    def ended(self, node: str) -> None:
+        """A process has ended. Its last Fetch may still be on its way, and the next one follows nobody at first."""
+        self.follows.pop(node, None)
+        if node == self.leads:
+            self.leads = ""
+
     def fetched(self, event: Stamped, body: RepFetch) -> None:
         """A leader takes note of a fetch, or refuses it."""
         follower = node_name(body.follower)

@@ -219,3 +219,18 @@ def test_who_is_out_of_reach(more: tuple[str, ...], without: tuple[str, ...]) ->
     run.high_watermark("broker-1", 2)
     run.learns(3)
     assert run.violated == 0
+
+
+def test_a_fetch_that_outlives_its_process() -> None:
+    """Shows that what a process had sent before its end obliges nobody: the next one has to follow first."""
+    run = Led()
+    run.down("broker-3", "crash")
+    run.up("broker-3")
+    run.opens()
+    run.reads(3)
+    run.high_watermark("broker-1", 2)
+    assert run.violated == 0
+    run.assume(3, 0, leader=1)
+    run.reads(3)
+    run.high_watermark("broker-1", 2)
+    assert run.violated == 1
