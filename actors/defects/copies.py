@@ -193,6 +193,13 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "metadata-topic-given-up",
+        WHERE,
+        "L21",
+        "A broker that has met an error of the metadata topic tells it nothing any more, so that no copy succeeds.",
+        nemesis="tiers",
+    ),
+    Defect(
         "copy-lag-unheeded",
         WHERE,
         "L17",
