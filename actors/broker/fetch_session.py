@@ -3,6 +3,7 @@ only what changed, and answers only what is new (``server/.../server/FetchSessio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from zlib import crc32
 
 import msgspec
@@ -25,7 +26,7 @@ class CachedPartition(msgspec.Struct):
     high_watermark: int = -1
     log_start: int = -1
 
-    def is_news(self, result: ReadResult) -> bool:
+    def is_news(self, result: ReadResult, defects: Sequence[str] = ()) -> bool:
         """Whether the fetcher has to hear of ``result``, which is taken for told. What fails or diverges is told
         every time, and once more when that is over."""
         news = bool(result.batches)
@@ -35,6 +36,8 @@ class CachedPartition(msgspec.Struct):
         if result.log_start != self.log_start:
             self.log_start = result.log_start
             news = True
+        if "session-tells-of-records-only" in defects:
+            news = bool(result.batches)
         if result.error or result.diverging is not None:
             self.high_watermark = -1
             news = True
@@ -93,12 +96,12 @@ class FetchSession(msgspec.Struct):
                 cached.item = msgspec.structs.replace(item, tp=topic_partition(name, item.index), topic=name)
             self.unresolved = self.unresolved or not cached.item.tp
 
-    def news(self, results: list[ReadResult]) -> list[ReadResult]:
+    def news(self, results: list[ReadResult], defects: Sequence[str] = ()) -> list[ReadResult]:
         """Those of ``results``, one for each partition in order, that the fetcher has to hear of. What brought records
         comes last the next time, so that no partition keeps the others from being read."""
         told: list[ReadResult] = []
         for (key, cached), result in zip(list(self.partitions.items()), results, strict=True):
-            if not cached.is_news(result):
+            if not cached.is_news(result, defects):
                 continue
             told.append(result)
             if result.batches:
@@ -157,7 +160,7 @@ class FetchSessionCache(msgspec.Struct):
             return (KafkaError.NONE, params.session_id if params.session == "incremental" else 0, results)
         if session.epoch != next_epoch(params.session_epoch):
             return (KafkaError.INVALID_FETCH_SESSION_EPOCH, INVALID_SESSION_ID, [])
-        return (KafkaError.NONE, session.id, session.news(results))
+        return (KafkaError.NONE, session.id, session.news(results, turn.step.defects))
 
     def _create(self, now_ms: int, params: FetchParams, results: list[ReadResult]) -> int:
         """Begin a session if there is a slot, or one to be had; its id, or 0."""

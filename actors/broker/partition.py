@@ -201,8 +201,11 @@ class Partition(msgspec.Struct):
             if "epoch-start-unnoted" not in turn.step.defects:
                 self.log.epochs.assign(state.leader_epoch, self.log.end_offset)
             keeps = was_leader and not begins_anew and not self._forgets(turn, state)
+            all_caught_up = "outsiders-begin-caught-up" in turn.step.defects
             for replica_id, remote in self.remotes.items():
-                self._reset_remote(remote, turn.step.wall_ms, keeps, replica_id in self.isr)
+                self._reset_remote(remote, turn.step.wall_ms, keeps, all_caught_up or replica_id in self.isr)
+        elif "epoch-start-moves-with-isr" in turn.step.defects:
+            self.leader_epoch_start = self.log.end_offset
         self.role = "leader"
         self.leader, self.leader_epoch, self.partition_epoch = state.leader, state.leader_epoch, state.partition_epoch
         self.recovering = unclean_recovery.is_due(turn, state)
@@ -428,6 +431,8 @@ class Partition(msgspec.Struct):
             remote.last_caught_up_ms = max(remote.last_caught_up_ms, now_ms)
         elif fetch.offset >= remote.leader_end_at_last_fetch:
             remote.last_caught_up_ms = max(remote.last_caught_up_ms, remote.last_fetch_ms)
+        elif fetch.offset > remote.log_end and "caught-up-by-progress" in turn.step.defects:
+            remote.last_caught_up_ms = now_ms
         news = (
             remote.log_end != fetch.offset
             or remote.broker_epoch != fetch.broker_epoch

@@ -142,7 +142,8 @@ class ReplicaManager(msgspec.Struct):
         if not partition.make_leader(turn, state):
             return
         self._report_recovered(turn, partition)
-        moved = partition.maybe_increment_high_watermark(turn)
+        looks = partition.leader_epoch == was_epoch or "new-leader-looks-at-no-watermark" not in turn.step.defects
+        moved = looks and partition.maybe_increment_high_watermark(turn)
         if partition.leader_epoch != was_epoch or partition.recovering != was_recovering:
             leadership.changed(turn, partition)
         elif moved:
@@ -376,7 +377,8 @@ class ReplicaManager(msgspec.Struct):
                 self._advance(turn, partition)
                 purgatory.committed(turn, partition.tp)
         elif outcome.error in REVERT:
-            partition.pending = None
+            if "waits-after-ineligible" not in turn.step.defects:
+                partition.pending = None
         elif outcome.error not in WAIT_FOR_METADATA or "outdated-proposal-again" in turn.step.defects:
             # The same, with the broker epochs of when it was made: a member that was started anew since must not get
             # in by what its former life had (KAFKA-15221; Partition.submitAlterPartition).

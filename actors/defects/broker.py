@@ -252,6 +252,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "session-tells-of-records-only",
+        "actors.broker",
+        "L14",
+        "In a fetch session a new high watermark, or a new log start, is not told without records.",
+        "KIP-227",
+        nemesis="sparse",
+    ),
+    Defect(
         "wake-one-produce",
         "actors.broker",
         "P24",
@@ -358,6 +366,28 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         ),
     ),
     Defect(
+        "outsiders-begin-caught-up",
+        "actors.broker",
+        "P18",
+        "A new leader takes every replica for one that has just caught up, in the ISR or not.",
+        nemesis="isr",
+    ),
+    Defect(
+        "caught-up-by-progress",
+        "actors.broker",
+        "P18",
+        "A leader takes every follower that has got further for one that has caught up, whatever it lacks.",
+        "KIP-16",
+        nemesis="isr",
+    ),
+    Defect(
+        "new-leader-looks-at-no-watermark",
+        "actors.broker",
+        "P18",
+        "A new leader does not move its high watermark when it takes up its leader epoch, alone in the ISR or not.",
+        nemesis="isr",
+    ),
+    Defect(
         "isr-never-shrinks",
         "actors.broker",
         "P25",
@@ -377,6 +407,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "P25",
         "A leader proposes to drop every member that lacks its last record, however briefly.",
         "KIP-16",
+        nemesis="isr",
+    ),
+    Defect(
+        "waits-after-ineligible",
+        "actors.broker",
+        "P25",
+        "A leader whose proposal is refused as INELIGIBLE_REPLICA waits for the metadata log to change the partition.",
         nemesis="isr",
     ),
     Defect(
@@ -407,6 +444,13 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         "actors.broker",
         "P7",
         "A new leader takes its high watermark for the start of its leader epoch.",
+        nemesis="isr",
+    ),
+    Defect(
+        "epoch-start-moves-with-isr",
+        "actors.broker",
+        "P7",
+        "A leader whose ISR changes takes its log end for the start of its leader epoch.",
         nemesis="isr",
     ),
     Defect(

@@ -565,6 +565,9 @@ PROOFS: dict[str, Proof] = {
         "gives-up", r"did not delete records of orders-0, and gave up with NOT_LEADER_OR_FOLLOWER"
     ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
+    "session-tells-of-records-only": Proof(
+        "rare-records", r"broker-2 did not learn within 3 s .* the high watermark of broker-1, from which it fetches"
+    ),
     "hw-on-append-only": Proof("rare-records", r"leader of orders-0 .*, stayed at [\d,]+ .*ISR broker-1, broker-2 has"),
     "refusal-is-sign-of-life": Proof("comes-back", r"controller-\d still followed controller-\d in epoch \d+ [\d.]+ s"),
     "resignation-is-ignored": Proof("resigns", r"controller-\d still followed .* 0\.1 s after it heard that it may"),
@@ -736,7 +739,22 @@ PROOFS: dict[str, Proof] = {
     "isr-answer-awaited": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
     "metadata-never-too-old": Proof("ages", r"has had its metadata for \d,\d+ ms, .* its metadata.max.age.ms is 500"),
     "isr-looked-at-seldom": Proof("cut-follower", r"without broker-2, which has not caught up for \d,\d+ ms"),
+    "epoch-start-moves-with-isr": Proof(
+        "fell-behind", r"takes [\d,]+ for the start of its leader epoch 0 of orders-0, which it began at 0"
+    ),
+    "new-leader-looks-at-no-watermark": Proof(
+        "begins-alone", r"broker-2, leader of orders-0 in leader epoch \d+, left its high watermark at \d+ in a step"
+    ),
+    "waits-after-ineligible": Proof(
+        "unfenced-again", r"broker-1 did not propose broker-3 for the ISR of orders-0 in a step in which that fetched"
+    ),
     "watermark-waits-for-laggards": Proof(
+        "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
+    ),
+    "outsiders-begin-caught-up": Proof(
+        "still-outside", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
+    ),
+    "caught-up-by-progress": Proof(
         "fell-behind", r"left its high watermark at \d+ in a step after .* up to \d+; broker-2 had less, and does not"
     ),
     "watermark-waits-for-fenced": Proof(

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from actors.node.spec import node_name
+from actors.node.spec import REMOTE_STORE, node_name
 from actors.trace.events import (
     BrokerReg,
     LogAppend,
     LogHw,
+    LogStart,
     LogTrunc,
     NodeDown,
     NodeUp,
@@ -18,11 +19,12 @@ from actors.trace.events import (
     PartChange,
     QRole,
     QVoters,
+    RepFetch,
     SendReturn,
     Stamped,
 )
 from actors.trace.metadata_history import Elections, History
-from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Emissions, Profile, Witness, witness
+from orchestrator.invariants.folds.fold import NOTHING, UNCLEAN_ENABLE, Deadline, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.routes import BROKER, PARTITION, QUORUM
 from orchestrator.invariants.folds.windows import (
@@ -34,6 +36,7 @@ from orchestrator.invariants.folds.windows import (
     beta,
 )
 from orchestrator.invariants.liveness.copying import Copying, CopyingInvariant
+from orchestrator.invariants.liveness.telling import Telling
 from orchestrator.invariants.mirrors.voter_sets import VoterSets, is_majority
 
 CONTROLLER = "controller-"
@@ -394,13 +397,15 @@ ACKED = "acked"
 
 class Ends(Copying):
     """marks: broker -> its high watermark. acked: end of what was acknowledged; by: the last such
-    answer. unclean: whether an unclean election gave something up. lost: the least offset that a disk lost, -1 none."""
+    answer. unclean: whether an unclean election gave something up. lost: the least offset that a disk lost, -1 none.
+    telling: what leaders tell without records."""
 
     marks: dict[str, int] = {}
     acked: int = 0
     by: Witness | None = None
     unclean: bool = False
     lost: int = -1
+    telling: Telling = msgspec.field(default_factory=Telling)
 
 
 class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
@@ -411,14 +416,20 @@ class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
     its log ends at 900 for good; or its log has 1,310, and its high watermark stays at 900, when that of the leader is
     1,311. The obligation concerns the end of the acknowledged records at its beginning; there is at most one at a time.
     As in L4, the bound counts anew for as long as replicas copy what they lack.
+
+    A follower that fetches from its leader hears within two waits of its Fetch, twice replica.fetch.wait.max.ms and two
+    seconds, that the leader's high watermark has moved, or its log start, be there no record to go with that. Example:
+    broker-2 and broker-3 have the last record of the day, 1,310. Broker-1 commits it when broker-3 fetches from 1,311,
+    and its answer to the next Fetch says so. If it left out partitions without records from its answers in a fetch
+    session (KIP-227), both would go through the night with high watermark 1,310.
     """
 
     id = "L14"
     title = "Records acknowledged with acks=all reach every replica, which then learns that they are committed"
-    source = "KIP-966; ReplicaFetcherThread.scala"
+    source = "KIP-966; KIP-227; ReplicaFetcherThread.scala; FetchSession.scala (maybeUpdateResponseData)"
     tested_when = "all replicas in the core of a window have the acknowledged records, and the leader's high watermark"
     route = PARTITION
-    types = (PartChange, PartAssume, LogAppend, LogHw, LogTrunc, NodeDown, SendReturn)
+    types = (PartChange, PartAssume, LogAppend, LogHw, LogStart, LogTrunc, SendReturn, RepFetch)
     exemptions = {
         "leader-away": "The leader is not in the core of the window: no broker serves fetches.",
         "unclean-election": "An unclean election gave up the records that the leader lacks.",
@@ -430,12 +441,47 @@ class AcknowledgedIsOnAll(CopyingInvariant[Ends]):
         "whether an unclean election gave up a record, or a later election lost it: P4 and C1 distinguish these",
         "whether a disk may lose the records that the leader lacks: P4 and C1 judge that",
         "a high watermark that the leader does not have either: H3 and P18 judge that",
+        (
+            "What a leader does not tell without records to a follower that has not fetched since the last fault, or "
+            "restart, or in that leader epoch; or anywhere in a cluster with a remote store, which may hold up a Fetch."
+        ),
     )
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (*super().news, NodeUp, NodeDown)
+
     def initial(self, key: str, profile: Profile) -> Ends:
-        return Ends(key, beta_us=beta(profile, self.id))
+        return Ends(key, beta_us=beta(profile, self.id), telling=Telling.of(profile))
+
+    def hear(self, state: Ends, event: Stamped) -> Emissions:
+        if type(event.body) is not QRole:
+            state.telling.reset()  # a fault, a window, a process, or the topic begins or ends
+        if type(event.body) is NodeDown:
+            return self._copied(state, event) if state.key in event.body.lost else NOTHING
+        return NOTHING if type(event.body) is NodeUp else super().hear(state, event)
 
     def step(self, state: Ends, event: Stamped) -> Emissions:
+        found = NOTHING if type(event.body) in (LogStart, RepFetch) else self._copied(state, event)
+        free = 0 <= state.since_us <= event.wall and REMOTE_STORE not in state.core and not state.is_removed
+        state.telling.take(event, state.ends, state.core, free=free)
+        due_us = state.telling.arm_us()
+        return found if due_us < 0 else (*found, Deadline(due_us))
+
+    def expire(self, state: Ends, at_us: int) -> Emissions:
+        found = list(super().expire(state, at_us))
+        for each in state.telling.overdue(at_us):
+            sentence = (
+                f"{each.follower} did not learn within {state.telling.bound_us / 1_000_000:g} s without a fault that "
+                f"the {each.what} of {state.telling.leads}, from which it fetches {state.key} in leader epoch "
+                f"{state.telling.epoch}, had moved to {each.target:,}: its own is "
+                f"{state.telling.known[each.what].get(each.follower, 0):,}"
+            )
+            found.extend(self.violated(state.key, sentence, each.fetch, each.by))
+        due_us = state.telling.arm_us()
+        return found if due_us < 0 else [*found, Deadline(due_us)]
+
+    def _copied(self, state: Ends, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is LogAppend:

@@ -1,5 +1,5 @@
-"""What a leader commits at once, when a follower fetches, it appends, or it learns of its ISR: all that every replica
-has that counts."""
+"""What a leader commits at once, when a follower fetches, it appends, it learns of its ISR, or it begins alone: all
+that every replica has that counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from orchestrator.invariants.folds.fold import Profile, Witness, witness
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.mirrors.known_brokers import FOLLOWED, KnownBrokers
 from orchestrator.invariants.mirrors.known_isr import NEWS, KnownIsr, KnownIsrs
-from orchestrator.invariants.partitions.lagging import LAG, ROUNDING_US, Term
+from orchestrator.invariants.partitions.lagging import LAG, ROUNDING_US, Follower, Term
 
 HEARD: tuple[type[TraceEvent], ...] = tuple(dict.fromkeys((*NEWS, *FOLLOWED, NodeDown, CtlFault, ClockSet)))
 """Types of the events that concern every partition."""
@@ -46,10 +46,10 @@ class Owed(msgspec.Struct, frozen=True):
 
 class Counted(msgspec.Struct):
     """What the leader of the newest leader epoch knows of its followers, at most. term: since it leads, "" nobody does;
-    ``start``: its log end then; ``since_us``: when. proposed: the partition epoch of its last proposal, and the ISR.
-    controller: who leads the quorum. ended_us: when one ended that may not have told of all that it appended, -1 never;
-    doubtful: nothing shows since that the leader knows the ISR that the trace has. told_us: broker -> when the newest
-    controller last told of it."""
+    ``start``: its log end then; ``since_us``: when; ``began_with``: the ISR then, None where that is not known.
+    proposed: the partition epoch of its last proposal, and the ISR. controller: who leads the quorum. ended_us: when
+    one ended that may not have told of all that it appended, -1 never; doubtful: nothing shows since that the leader
+    knows the ISR that the trace has. told_us: broker -> when the newest controller last told of it."""
 
     tp: str = ""
     profile: Profile = Profile()
@@ -59,6 +59,7 @@ class Counted(msgspec.Struct):
     term: Term | None = None
     start: int = 0
     since_us: int = 0
+    began_with: list[int] | None = None
     high_watermark: int = 0
     replicas: list[int] = []
     proposed: tuple[int, list[int]] = (-1, [])
@@ -114,13 +115,16 @@ class Counted(msgspec.Struct):
         self.node, self.term, self.owed, self.proposed = "", None, None, (-1, [])
 
     def lead(self, event: Stamped, body: PartAssume) -> None:
-        """A leader begins."""
+        """A leader begins. What it has is committed, if it is the whole ISR: nobody need tell it of anything."""
         self.leave()
         self.node, self.leader_id, self.start, self.since_us = event.node, body.leader, body.log_end, event.wall
         self.high_watermark = body.high_watermark
         self.term = Term(body.leader_epoch, body.partition_epoch, body.log_end, witness(event), self.lag_us, 0)
-        if body.partition_epoch == self._known_epoch():
-            self.doubtful = False
+        known, self.began_with = self._known(), None
+        if known is not None and body.partition_epoch == known.partition_epoch:
+            self.doubtful, self.began_with = False, known.isr
+            if known.isr == [self.leader_id]:
+                self._owe(event)
 
     def settle(self, event: Stamped) -> Owed | None:
         """The leader records something. What it owes by an earlier step, it has not done."""
@@ -204,13 +208,20 @@ class Counted(msgspec.Struct):
             follower = term.followers.get(replica)
             # Who fetches may be proposed for the ISR in this very step, and counts then.
             if replica != fetches and replica not in known.isr and replica not in asked:
-                latest_us = max(self.since_us, 0 if follower is None else follower.latest_us)
-                if max(latest_us, sane_us) < since_us or self._is_out(replica):
+                if max(self._latest_us(replica, follower), sane_us) < since_us or self._is_out(replica):
                     continue
             if follower is None or follower.offset < 0:
                 return -1
             least = min(least, follower.offset)
         return least
+
+    def _latest_us(self, replica: int, follower: Follower | None) -> int:
+        """When a replica had everything, at the latest. Those in the ISR had when the leader began, and nobody else had
+        by that (``Replica.resetReplicaState``)."""
+        latest_us = 0 if follower is None else follower.latest_us
+        if self.began_with is None or replica in self.began_with:
+            return max(self.since_us, latest_us)
+        return latest_us
 
     def _is_out(self, replica: int) -> bool:
         """Whether the leader knows that a replica may not join: the broker is fenced, or shuts down, and no controller

@@ -11,6 +11,7 @@ from actors.broker.alter_partition import WAIT_FOR_METADATA
 from actors.node.spec import node_name
 from actors.trace.events import (
     OVERTAKEN,
+    BrokerReg,
     ClockSet,
     CtlFault,
     IsrLate,
@@ -32,6 +33,7 @@ from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import PARTITION
 from orchestrator.invariants.folds.stopped_nodes import StoppedNodes
 from orchestrator.invariants.folds.windows import PartitionState
+from orchestrator.invariants.partitions.joining import Joiners
 
 LAG = "replica.lag.time.max.ms"
 ROUNDING_US = 50_000
@@ -46,12 +48,14 @@ TOLD_BY_METADATA = frozenset(error.name for error in WAIT_FOR_METADATA)
 class Follower(msgspec.Struct):
     """What a leader knows of a follower. offset: where it fetched from last, -1 unknown. caught_us: when it certainly
     had everything; latest_us: when it may have had, at the latest, if it has not now; behind_us: when it said that it
-    lacks something which it had before, as its disk has lost it. by: its last fetch."""
+    lacks something which it had before, as its disk has lost it. leaders_end: where the leader's log ended, at least,
+    when it fetched last, -1 unknown. by: its last fetch."""
 
     offset: int = -1
     caught_us: int = 0
     latest_us: int = 0
     behind_us: int = 0
+    leaders_end: int = -1
     by: Witness | None = None
 
 
@@ -91,15 +95,17 @@ class Term(msgspec.Struct):
             del self.ends[: ENDS_KEPT // 2], self.at_us[: ENDS_KEPT // 2]
 
     def fetched(self, replica: int, offset: int, event: Stamped) -> None:
-        """A follower says where it is: it had everything, at the latest, when the log grew beyond that."""
+        """A follower says where it is. If it has all that the log had at its last fetch, it had everything then: that
+        was, at the latest, when the log grew beyond it. Progress that leads less far is nothing of the kind."""
         follower = self.followers.setdefault(replica, Follower())
         if offset < self.end <= follower.offset:
             follower.behind_us = event.wall
-        follower.offset, follower.by = offset, witness(event)
+        has_that = 0 <= follower.leaders_end <= offset
+        follower.offset, follower.leaders_end, follower.by = offset, self.end, witness(event)
         if offset >= self.end:
             follower.caught_us = follower.latest_us = event.wall
             return
-        place = bisect_right(self.ends, offset)
+        place = bisect_right(self.ends, offset) if has_that else len(self.ends)
         if place < len(self.ends):
             follower.latest_us = max(follower.latest_us, self.at_us[place])
 
@@ -126,7 +132,8 @@ class Terms(PartitionState):
     whose are wrong; freed_us: when a pause of a node ended last. lags_us: node -> its replica.lag.time.max.ms, under ""
     that of the others; slack_us: by how much leaders may be late. removed_at:
     offset in the metadata log at which the partition ends, -1 none. stopped: whom an operator stops. asking: who has a
-    proposal on its way -> its number; no other is sent before that is answered, even if it was given up."""
+    proposal on its way -> its number; no other is sent before that is answered, even if it was given up. joiners: who
+    may join the ISR."""
 
     terms: dict[str, Term] = {}
     applied: dict[str, int] = {}
@@ -137,6 +144,7 @@ class Terms(PartitionState):
     removed_at: int = -1
     stopped: StoppedNodes = msgspec.field(default_factory=StoppedNodes)
     asking: dict[str, int] = {}
+    joiners: Joiners = msgspec.field(default_factory=Joiners)
 
     def proposes(self, node: str, body: IsrPropose | IsrLate) -> None:
         """A broker sends a proposal, or learns what became of it; metadata that overtake it are no answer to it."""
@@ -159,11 +167,16 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     With replica.lag.time.max.ms=4000 broker-1 proposes the ISR [1, 2] within six seconds, as it looks every two
     seconds; until it does, no record is committed. A stopped process measures no time, and one with a clock jump
     measures the wrong time. While one of its AlterPartition requests is open, a leader proposes no other change.
+
+    A follower outside the ISR that fetches from the leader's log end, as a process of which the leader knows that it is
+    unfenced, is proposed in the same step. Example: the controller, which had just fenced broker-3, refused the ISR [1,
+    2, 3] as INELIGIBLE_REPLICA. When it has unfenced broker-3, the next fetch brings another proposal. If broker-1 went
+    on waiting for the metadata log, which does not change for that, broker-3 would stay out.
     """
 
     id = "P25"
     title = "A leader proposes to drop an ISR member that has not caught up for replica.lag.time.max.ms, and no sooner"
-    source = "Kafka's Partition.maybeShrinkIsr; Replica.isCaughtUp; KIP-16"
+    source = "Kafka's Partition.maybeShrinkIsr and maybeExpandIsr; Replica.isCaughtUp; KIP-16; KIP-841"
     tested_when = "a leader proposes an ISR without one of its members"
     unseen = (
         "a leader whose last proposal is not answered yet: how long that takes depends on the controller",
@@ -173,6 +186,11 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
             "A follower that is dropped too soon after the log has grown, unless the trace shows that it had caught "
             "up in that time: fetches without news are not in the trace."
         ),
+        "A follower that may join while it lacks something, or before the leader and its new process have news.",
+        (
+            "A follower that may join after a controller ended abruptly, until another one has told of the partition "
+            "and of the follower: it may have written more than it told."
+        ),
     )
     route = PARTITION
     types = (PartChange, PartRemove, PartAssume, LogAppend, RepFetch, IsrPropose, IsrLate)
@@ -180,7 +198,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
 
     @property
     def news(self) -> tuple[type, ...]:
-        return (QRole, MetaImage, NodeUp, NodeDown, CtlFault, ClockSet)
+        return (QRole, MetaImage, NodeUp, NodeDown, CtlFault, ClockSet, BrokerReg)
 
     def initial(self, key: str, profile: Profile) -> Terms:
         slack_us = SIM_SLACK_US if profile.runtime == "sim" else SLACK_US
@@ -190,8 +208,12 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
 
     def hear(self, state: Terms, event: Stamped) -> Emissions:
         body: Any = event.body
+        if not isinstance(body, CtlFault | ClockSet):
+            state.joiners.hear(event, state.elections)
         if type(body) is QRole:
             state.elected(event, body)
+            return NOTHING
+        if type(body) is BrokerReg:
             return NOTHING
         if type(body) is MetaImage:
             state.applied[event.node] = body.offset
@@ -224,10 +246,15 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
     # ---- what leaders do --------------------------------------------------------------------------------------
 
     def step(self, state: Terms, event: Stamped) -> Emissions:
+        left_out = self._left_out(state, event) if event.node in state.joiners.owed else NOTHING
+        return [*left_out, *self._led(state, event)] if left_out else self._led(state, event)
+
+    def _led(self, state: Terms, event: Stamped) -> Emissions:
         body: Any = event.body
         kind = type(body)
         if kind is PartChange:
             state.take(event, body)
+            state.joiners.changed = state.joiners.ends
             return NOTHING
         if kind is PartRemove:
             state.removed_at = body.offset
@@ -247,6 +274,7 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         elif kind is RepFetch:
             if not body.error and body.diverging_epoch < 0 and body.follower_epoch in (-1, term.epoch):
                 term.fetched(body.follower, body.offset, event)
+                self._may_join(state, term, event, body)
         elif kind is IsrPropose:
             return self._proposal(state, term, event, body)
         return self._arm(state, event.node, term)
@@ -295,6 +323,9 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
 
     def _proposal(self, state: Terms, term: Term, event: Stamped, body: IsrPropose) -> Emissions:
         if body.outcome == "proposed":
+            owed = state.joiners.owed.get(event.node)
+            if owed is not None and owed.follower in body.isr:
+                del state.joiners.owed[event.node]
             found = self._asks(state, term, event, body)
             term.asked, term.busy = body.isr, True
             return found
@@ -308,6 +339,30 @@ class WhoLagsLeavesTheIsr(KeyedInvariant[Terms]):
         return self._arm(state, event.node, term)
 
     # ---- judging ------------------------------------------------------------------------------------------------
+
+    def _may_join(self, state: Terms, term: Term, event: Stamped, body: RepFetch) -> None:
+        """A follower fetches: it may be one that the leader has to propose, if it can propose anything."""
+        newest = state.newest
+        if newest is None or term.busy or event.node in state.asking or state.stopped.has(event.node):
+            return
+        known = (newest.change.leader_epoch, newest.change.partition_epoch) == (term.epoch, term.partition_epoch)
+        if known and body.offset >= term.end:
+            state.joiners.fetched(event, body, newest)
+
+    def _left_out(self, state: Terms, event: Stamped) -> Emissions:
+        """The leader begins another step: in an earlier one it was to propose a follower."""
+        owed = state.joiners.settle(event)
+        if owed is None:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} did not propose {node_name(owed.follower)} for the ISR of {state.key} in a step in which "
+            "that fetched from the log end, no proposal was open, and the metadata log had it unfenced under broker "
+            f"epoch {owed.life.broker_epoch:,}",
+            owed.life.by,
+            owed.by,
+            event,
+        )
 
     def _asks(self, state: Terms, term: Term, event: Stamped, body: IsrPropose) -> Emissions:
         """A leader proposes an ISR; the same once more, after an error, it need not judge anew."""

@@ -142,11 +142,14 @@ class FetchWitness(msgspec.Struct, frozen=True):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A leader epoch that a broker has taken up, in a life of its. start: where its log ended then."""
+    """A leader epoch that a broker has taken up, in a life of its. start: where its log ended then; said: where the
+    epoch starts, by its own word."""
 
     incarnation: int
     leader_epoch: int
     start: int
+    said: int
+    by: Witness
 
 
 FETCH, BROKER_EPOCH_SINCE = "Fetch", 15
@@ -177,6 +180,9 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
     A leader whose metadata are late may get fetches of a process of which it has not heard. It waits for the metadata:
     until then it does not know whether the controller has unfenced that broker. The controller compares the broker
     epoch, too.
+
+    The start of an epoch does not move while it lasts. If broker-2 took its log end for the start whenever the ISR
+    changes, followers that have everything of the epoch's start would wait, and clients be refused, once more.
     """
 
     id = "P7"
@@ -184,16 +190,18 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         "A follower joins the ISR no earlier than at the high watermark and epoch start, and not while known as fenced "
         "or under an unknown broker epoch"
     )
-    source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible)"
+    source = "KAFKA-7128; KIP-841; KIP-903; Partition.scala (isReplicaIsrEligible, makeLeader)"
     tested_when = "a leader proposes an ISR with a replica that was not in it"
     unseen = (
         "whether the replica was unfenced when the proposal was accepted: P9 judges that",
         "a registration that a controller appended and lost, or a broker epoch of which the trace has none",
         "an unchanged retry of a proposal: as in Kafka, it reflects the leader's knowledge at its creation",
         "the positions that a leader may keep when it is elected again in place",
+        "where a leader takes its epoch to start but for its proposals and its answers to ListOffsets",
     )
     route = PARTITION
-    types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume)
+    types = (IsrPropose, RepFetch, PartChange, LogAppend, LogTrunc, NodeDown, PartAssume, RpcReply)
+    cases = {RpcReply: ("ListOffsets",)}
     exemptions = {"no-broker-epoch": "The follower's fetches carry no broker epoch (below version 15, before KIP-903)."}
 
     @property
@@ -227,13 +235,17 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
                 sorted({*state.isrs.get(body.partition_epoch, ()), *body.isr}),
                 CHANGES_REMEMBERED,
             )
+        elif type(body) is RpcReply:
+            for told in body.partitions:
+                if body.api == "ListOffsets" and told.tp == state.key:
+                    return self._start_moved(state, event, told.leader_epoch, told.leader_epoch_start)
         elif type(body) is IsrPropose and body.outcome == "proposed":
             asked = (event.incarnation, body.proposal, body.leader_epoch, body.partition_epoch, body.members)
             if state.judged.get(event.node) == asked:
                 return NOTHING  # sent again as it was made: what counts is what the leader knew then
             state.judged[event.node] = asked
             base = state.isrs.get(body.partition_epoch, [])
-            found: list[object] = []
+            found: list[object] = [*self._start_moved(state, event, body.leader_epoch, body.leader_epoch_start)]
             for member in body.isr:
                 if member not in base and node_name(member) != event.node:
                     state.tested += 1
@@ -249,7 +261,23 @@ class JoiningTheIsrIsEarned(KeyedInvariant[IsrWitnesses]):
         if body.role != "leader":
             state.terms.pop(event.node, None)
         elif known is None or (known.incarnation, known.leader_epoch) != (event.incarnation, body.leader_epoch):
-            state.terms[event.node] = Term(event.incarnation, body.leader_epoch, end)
+            start, by = body.leader_epoch_start, witness(event)
+            state.terms[event.node] = Term(event.incarnation, body.leader_epoch, end, start, by)
+
+    def _start_moved(self, state: IsrWitnesses, event: Stamped, leader_epoch: int, start: int) -> Emissions:
+        """Whether a leader has another start of its leader epoch than when it took that up."""
+        term = state.terms.get(event.node)
+        if start < 0 or term is None or (term.incarnation, term.leader_epoch) != (event.incarnation, leader_epoch):
+            return NOTHING
+        if start == term.said:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} takes {start:,} for the start of its leader epoch {leader_epoch} of {state.key}, which it "
+            f"began at {term.said:,}",
+            term.by,
+            event,
+        )
 
     def _fetched(self, state: IsrWitnesses, event: Stamped, body: RepFetch) -> None:
         key = f"{event.node}/{body.follower}"

@@ -147,9 +147,10 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     broker-3, which is not in the ISR and has not caught up for replica.lag.time.max.ms, reads the log from its
     beginning; broker-2, a member of the ISR, fetches from the log end, and the high watermark waits for broker-3.
 
-    In the step in which a leader takes note of a follower's new position, appends as the only member of its ISR, or
-    learns that its proposal was accepted, it commits what all that count have: its ISR, the one that it proposes, and
-    whoever may join that and has caught up within the lag time.
+    In the step in which a leader takes note of a follower's new position, appends or begins as the only member of its
+    ISR, or learns that its proposal was accepted, it commits what all that count have: its ISR, the one that it
+    proposes, and whoever may join that and has caught up within the lag time. Nobody outside the ISR has caught up when
+    a leader begins; one that gets further has, if it has all that the leader had at its last fetch.
     """
 
     id = "P18"
@@ -157,10 +158,13 @@ class HighWatermarkFollows(PartitionInvariant[LeaderView]):
     source = "KAFKA-13091; Partition.scala (maybeIncrementLeaderHW, isReplicaIsrEligible); Replica.isCaughtUp"
     tested_when = (
         "all in-sync replicas have more than the high watermark, and the high watermark follows: in a window, or in "
-        "the step of a fetch, an append, or an accepted proposal"
+        "the step of a fetch, an append, an accepted proposal, or the beginning of a leader that is the whole ISR"
     )
     unseen = (
-        "the first rise of a new leader, while it is below the start of its leader epoch: H3 judges that",
+        (
+            "the first rise of a new leader with others in its ISR, while it is below the start of its leader epoch: "
+            "H3 judges that"
+        ),
         (
             "such a step while a clock or a pause falsifies the leader's time, and for the lag time after it; "
             "or after a controller ended abruptly, until the leader shows that it knows the ISR of the trace"

@@ -55,6 +55,24 @@ def test_who_lags_is_asked_out() -> None:
     assert run.status() == ("held", 1), "one that waits for its answer asks for nothing else"
 
 
+@pytest.mark.parametrize(("to", "status"), [(4, "violated"), (5, "vacuous")])
+def test_who_makes_progress_still_lags(to: int, status: str) -> None:
+    """Shows that a follower which gets further lags on, unless it has all that the log had at its last fetch."""
+    run = behind()
+    run.append("broker-1", "c")
+    run.append("broker-1", "d")
+    run.passes(2.9)
+    run.append("broker-1", "e")
+    run.fetched(1, 3, 2)
+    run.fetched(1, 2, 5)
+    run.passes(0.5)
+    run.append("broker-1", "f")
+    run.fetched(1, 3, to)
+    run.fetched(1, 2, 6)
+    run.passes(3.2)
+    assert run.status()[0] == status
+
+
 def test_how_late_a_live_leader_may_be() -> None:
     """Shows that only the sim is known to be in time."""
     run = behind()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConfigChange, EpochTold, MetaImage, Polled, PollReturn, ReplyPartition
+from actors.trace.events import ConfigChange, EpochTold, MetaImage, PartAssume, Polled, PollReturn, ReplyPartition
 from orchestrator.invariants.mirrors.min_isr import MIN_ISR
 from tests.unit.invariants.trace_builder import TP, TraceBuilder
 
@@ -171,10 +171,10 @@ def test_whom_the_leader_knows_to_be_fenced_does_not_join() -> None:
         trace = TraceBuilder()
         trace.role("controller-1", 1, "leader", 0)
         trace.lead(2, 5, isr=(2,))
-        trace.fetched(2, 3, 1310, epoch=5)
+        trace.fetched(2, 3, 0, epoch=5)
         trace.registered(3, fenced=True, offset=18, node=controller or "controller-2")
         trace.emit("broker-2", MetaImage(applied, 1))
-        proposal = trace.propose(2, [2, 3], 5, 5, start=1310)
+        proposal = trace.propose(2, [2, 3], 5, 5)
         result = trace.result("P7")
         assert result.status == status
         if result.violations:
@@ -210,8 +210,8 @@ def test_whom_the_leader_has_not_heard_of_does_not_join(
         trace.registered(3, epoch=20, offset=20, node="controller-1")
     if applied is not None:
         trace.emit("broker-2", MetaImage(applied, 1))
-    trace.fetched(2, 3, 1310, epoch=5, broker_epoch=epoch)
-    trace.propose(2, [2, 3], 5, 5, start=1310, broker_epochs={3: epoch})
+    trace.fetched(2, 3, 0, epoch=5, broker_epoch=epoch)
+    trace.propose(2, [2, 3], 5, 5, broker_epochs={3: epoch})
     result = trace.result("P7")
     assert (result.status, result.tested) == (status, 1)
     if result.violations:
@@ -227,7 +227,8 @@ def test_where_the_epoch_starts_the_log_tells() -> None:
             trace.down("broker-2", lost={TP: lost})
         trace.up("broker-2")
         trace.logs[TP, "broker-2"] = [(ended, 1)]
-        trace.lead(2, 6, isr=(2,))
+        trace.change(2, 6, isr=(2,))
+        trace.emit("broker-2", PartAssume(TP, "leader", 2, 6, 6, ended, 1204, 1204, 10))
         trace.append("broker-2", *(f"s{offset}" for offset in range(300)), epoch=6)
         trace.fetched(2, 3, 1250, epoch=6)
         trace.propose(2, [2, 3], 6, 6, hw=1204, start=1204)
@@ -252,8 +253,60 @@ def test_a_proposal_that_is_sent_again(again: int, status: str) -> None:
 def test_who_is_in_the_isr_need_not_join() -> None:
     """Shows that a proposal that lets nobody in leaves P7 vacuous."""
     trace = shrunk((2, 3))
-    trace.propose(2, [2], 5, 5)
+    trace.propose(2, [2], 5, 5, start=1310)
     assert trace.result("P7").status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "start", "status"), [(5, 1310, "held"), (5, 1320, "violated"), (5, 1204, "violated"), (4, 1320, "held")]
+)
+def test_the_start_of_an_epoch_does_not_move(epoch: int, start: int, status: str) -> None:
+    """Shows that a leader names one start of its leader epoch, in each proposal and in each answer to ListOffsets; of
+    another leader epoch it may have had another one."""
+    trace = shrunk()
+    assumed = trace.events[-1].id
+    trace.fetched(2, 3, 1310, epoch=5)
+    told = ReplyPartition(TP, 0, leader_epoch=epoch, leader_epoch_start=start)
+    reply = trace.reply(2, "ListOffsets", told)
+    trace.propose(2, [2, 3], 5, 5, hw=1204, start=1310)
+    result = trace.result("P7")
+    assert (result.status, result.tested) == (status, 1)
+    asks = shrunk()
+    asks.fetched(2, 3, 1310, epoch=5)
+    asks.propose(2, [2, 3], epoch, 5, hw=1204, start=start)
+    if epoch == 5:
+        assert asks.result("P7").status == status
+    if status == "violated":
+        assert result.violations[0].events == [assumed, reply]
+        assert result.violations[0].sentence == (
+            f"broker-2 takes {start:,} for the start of its leader epoch 5 of orders-0, which it began at 1,310"
+        )
+
+
+@pytest.mark.parametrize("how", ["starts-again", "unseen", "no-leader", "other-topic", "produce"])
+def test_starts_that_are_not_compared(how: str) -> None:
+    """Shows that a process which starts again may begin the same leader epoch elsewhere; and that nothing is asked of a
+    leader that began before the trace, of a broker that does not lead, or of another partition's part."""
+    trace = shrunk()
+    start, tp, api = 1320, TP, "ListOffsets"
+    if how == "starts-again":
+        trace.up("broker-2")
+        trace.logs[TP, "broker-2"] = [(1320, 1)]
+        trace.assume(2, 5)
+    elif how == "unseen":
+        trace = TraceBuilder()
+        trace.change(2, 5, isr=(2,))
+    elif how == "no-leader":
+        start = -1
+    elif how == "other-topic":
+        tp = "orders-1"
+    elif how == "produce":
+        api = "Produce"
+    trace.reply(2, api, ReplyPartition(tp, 0, leader_epoch=5, leader_epoch_start=start))
+    trace.fetched(2, 3, 1320, epoch=5)
+    if how != "unseen":
+        trace.propose(2, [2, 3], 5, 5, hw=1204, start=1320 if how == "starts-again" else 1310)
+    assert trace.result("P7").violated == 0
 
 
 # ---- P17 -------------------------------------------------------------------------------------------------------

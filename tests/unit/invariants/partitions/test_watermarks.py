@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, LogAppend, MetaImage
+from actors.trace.events import BrokerReg, ClockSet, CtlFault, LogAppend, MetaImage, PartAssume
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 SECOND = 1_000_000
@@ -15,16 +15,26 @@ LEADER, CONTROLLER = "broker-1", "controller-1"
 
 
 class Leader(TraceBuilder):
-    """Broker-1 leads; the ISR is 1, 2. Every step has a request of its own."""
+    """Broker-1 leads; the ISR is 1, 2. Every step has a request of its own. ``begins_s``: when it begins, ``knows``: by
+    which partition epoch."""
 
-    def __init__(self, isr: tuple[int, ...] = (1, 2), has: int = 0, **config: int) -> None:
+    def __init__(
+        self, isr: tuple[int, ...] = (1, 2), has: int = 0, begins_s: int = 0, knows: int = 0, **config: int
+    ) -> None:
         super().__init__(config={"replica.lag.time.max.ms": 4000, **config})
         self.role(CONTROLLER, 1, "leader", 101)
         self.registered(1, 2, 3)
         for number in range(has):
             self.append(LEADER, f"old{number}", role="follower")
-        self.lead(1, 0, isr=isr)
+        self.later(begins_s)
+        self.change(1, 0, isr=isr)
         self.emit(LEADER, MetaImage(11))
+        self.assume(1, 0)
+        body = self.events[-1].body
+        assert isinstance(body, PartAssume)
+        self.events[-1] = msgspec.structs.replace(
+            self.events[-1], body=msgspec.structs.replace(body, partition_epoch=knows)
+        )
 
     def step(self) -> None:
         """Another request."""
@@ -92,8 +102,7 @@ def test_what_every_member_has_is_committed_at_once() -> None:
 
 def test_who_lags_does_not_count() -> None:
     """Shows that a replica outside the ISR which has not caught up for the lag time is named as one that does not hold
-    the high watermark back; one that had everything within that time does, and so does a follower that nobody has heard
-    of since the leader began."""
+    the high watermark back; one that had everything within that time does."""
     for seconds, violated in ((3.9, 0), (5, 1)):
         trace = Leader()
         trace.reads(2, 0)
@@ -104,11 +113,63 @@ def test_who_lags_does_not_count() -> None:
         trace.reads(2, 1)
         assert trace.p18 == (violated, 0)
     assert trace.result("P18").violations[0].sentence.endswith("up to 1; broker-3 had less, and does not count")
-    fresh = Leader()
-    fresh.reads(2, 0)
-    fresh.writes("a")
-    fresh.reads(2, 1)
-    assert fresh.p18 == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("isr", "asks", "violated"), [((1, 2), True, 1), ((1, 2), False, 1), ((1, 2, 3), True, 0), ((1, 2, 3), False, 0)]
+)
+def test_who_had_everything_when_the_leader_began(isr: tuple[int, ...], asks: bool, violated: int) -> None:
+    """Shows that the ISR with which a leader begins counts for the lag time, also after it has shrunk, and nobody else,
+    whether or not the leader has heard of it."""
+    trace = Leader(isr, has=2, begins_s=60)
+    if asks:
+        trace.reads(3, 1)
+    trace.writes("a")
+    if 3 in isr:
+        trace.change(1, 0, isr=(1, 2), cause="alter-isr", partition_epoch=1, offset=14)
+        trace.emit(LEADER, MetaImage(15))
+    trace.reads(2, 2)
+    trace.reads(2, 3)
+    assert trace.p18 == (violated, 0)
+
+
+def test_a_leader_that_begins_with_an_unknown_isr() -> None:
+    """Shows that everybody counts for the lag time if the trace does not tell with which ISR a leader began: its
+    partition epoch is another, or a controller may not have told of all that it appended."""
+    for knows, violated in ((0, 1), (1, 0)):
+        trace = Leader(has=2, begins_s=60, knows=knows)
+        trace.reads(2, 2)
+        trace.writes("a")
+        trace.reads(2, 3)
+        assert trace.p18 == (violated, 0)
+    trace = Leader(has=2, begins_s=60, knows=1)
+    trace.later()
+    trace.reads(2, 2)
+    trace.writes("a")
+    trace.reads(2, 3)
+    assert trace.p18 == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("places", "counts"),
+    [((2, 3, 4), False), ((2, 5), True), ((2, 4, 5), False), ((5, 5), True), ((3, 5, 6), True)],
+)
+def test_who_makes_progress_has_not_caught_up(places: tuple[int, ...], counts: bool) -> None:
+    """Shows that a follower outside the ISR counts when it has all that the log had at its last fetch, and not while it
+    makes less progress than that."""
+    trace = Leader(has=2, begins_s=60)
+    trace.reads(2, 2)
+    trace.moves(2)
+    for uid in "abc":
+        trace.writes(uid)
+    for place in places:
+        trace.reads(3, place)
+        trace.writes(f"after-{len(trace.events)}")
+    trace.reads(2, trace.log_end(1))
+    trace.writes("end")
+    (finding,) = trace.result("P18").violations
+    target = places[-1] if counts else trace.log_end(1) - 1
+    assert f"had the log up to {target}" in finding.sentence
 
 
 @pytest.mark.parametrize(("applied", "ends", "violated"), [(13, "", 1), (12, "", 0), (13, "crash", 0)])
@@ -246,6 +307,46 @@ def test_the_only_member_commits_what_it_appends(isr: tuple[int, ...], transacti
     trace.events[-1] = msgspec.structs.replace(trace.events[-1], body=body)
     trace.reads(3, 0)
     assert trace.result("P18").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("isr", "how", "violated"),
+    [
+        ((1,), {}, 1),
+        ((1, 2), {}, 0),
+        ((1,), {"knows": 1}, 0),
+        ((1,), {"min.insync.replicas": 2}, 0),
+        ((1,), {"begins_s": 0}, 0),
+    ],
+)
+def test_what_a_leader_commits_that_begins_alone(isr: tuple[int, ...], how: dict[str, int], violated: int) -> None:
+    """Shows that a leader that is the whole ISR commits its log in the step in which it begins, unless it is not known
+    to be alone, the ISR is too small, or a replica outside may count, as no lag time has passed since time 0."""
+    for moves in (False, True):
+        trace = Leader(isr, has=2, **{"begins_s": 60, **how})
+        began = trace.events[-1].id
+        if moves:
+            trace.moves(2)
+        then = trace.reads(2, 0)
+        result = trace.result("P18")
+        assert (result.violated, result.tested) == (int(violated and not moves), int(violated and moves))
+        if result.violated:
+            assert result.violations[0].events == [began, then]
+            assert "left its high watermark at 0 in a step after which" in result.violations[0].sentence
+
+
+@pytest.mark.parametrize("ends", ["down", "up", "other-life"])
+def test_a_leader_that_begins_alone_and_ends(ends: str) -> None:
+    """Shows that a process which ends in the step in which it begins to lead owes nothing."""
+    trace = Leader((1,), has=2, begins_s=60)
+    if ends == "down":
+        trace.down(LEADER)
+    elif ends == "up":
+        trace.up(LEADER)
+    else:
+        trace.incarnations[LEADER] = 1
+    trace.reads(2, 0)
+    assert trace.result("P18").violated == 0
 
 
 @pytest.mark.parametrize(("isr", "violated"), [((1,), 1), ((1, 2), 0), ((1, 3), 0)])
