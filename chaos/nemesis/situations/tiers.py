@@ -105,11 +105,20 @@ def forgotten_start(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, {"crash": replicas}, lasting(scene, 100_000, 1_000_000))]
 
 
+def untold_copies(scene: Scene, at_us: int) -> list[Part]:
+    """A leader hears nothing from other brokers, for longer than a request of its takes to time out: it tells none of
+    its copies to the leaders of the metadata topic, unless that is itself. Then it goes on."""
+    tp = f"leader({scene.tp})"
+    cut: Part = {"partition": {"between": [tp], "and": ["brokers"]}}
+    return [entry(scene, later(scene, at_us, 500_000, 2_000_000), cut, lasting(scene, 2_500_000, 5_000_000))]
+
+
 TIERS: dict[str, Pattern] = {
     "slow-lookups": slow_lookups,
     "crowded-lookups": crowded_lookups,
     "moved-lookups": moved_lookups,
     "crowded-fetches": crowded_fetches,
     "forgotten-start": forgotten_start,
+    "untold-copies": untold_copies,
 }
 """What a cluster with a remote store alone has."""
