@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import Pattern, entry, lasting, later
+from chaos.nemesis.parts import Pattern, early, entry, lasting, later
 from chaos.nemesis.scene import Part, Scene
 
 COPIED_US = 4_000_000
@@ -106,11 +106,12 @@ def forgotten_start(scene: Scene, at_us: int) -> list[Part]:
 
 
 def untold_copies(scene: Scene, at_us: int) -> list[Part]:
-    """A leader hears nothing from other brokers, for longer than a request of its takes to time out: it tells none of
-    its copies to the leaders of the metadata topic, unless that is itself. Then it goes on."""
-    tp = f"leader({scene.tp})"
-    cut: Part = {"partition": {"between": [tp], "and": ["brokers"]}}
-    return [entry(scene, later(scene, at_us, 500_000, 2_000_000), cut, lasting(scene, 2_500_000, 5_000_000))]
+    """A leader does not reach another broker, for longer than its requests, or a member of an ISR, may take. It goes on
+    without it, and cannot tell the metadata topic of its copies, where that one leads. Then all is well again."""
+    other = f"followers({scene.tp})[0]" if scene.cast.tps[scene.tp] > 1 else "brokers"
+    cut: Part = {"partition": {"from": [f"leader({scene.tp})"], "to": [other]}}
+    lasts_us = scene.cast.waits_us + lasting(scene, 500_000, 2_500_000)
+    return [entry(scene, later(scene, early(at_us), 0, 1_000_000), cut, lasts_us)]
 
 
 TIERS: dict[str, Pattern] = {
