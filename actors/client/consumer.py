@@ -120,7 +120,7 @@ class ConsumerNode(ClientNode):
         step.record(ConsPos(position.tp, position.offset, offset, -1, "seek"))
         self.offsets.forget(step, position.lookup)
         position.lookup = 0
-        self._place(position, offset)
+        self._place(step, position, offset)
 
     def _go_back(self, step: Step, waiting: list[TopicPartitionState]) -> None:
         """The application seeks to where it was when it ran before (``seek(tp, OffsetAndMetadata)``), as soon as it
@@ -136,8 +136,7 @@ class ConsumerNode(ClientNode):
             kept = saved.metadata_epoch if self.metadata.kip_232 == "seed" else UNSET
             step.record(ConsPos(position.tp, position.offset, saved.offset, saved.leader_epoch, "seek", kept))
             self.metadata.update_last_seen_epoch(step, self.spec.name, position.tp, saved.leader_epoch)
-            self._place(position, saved.offset)
-            position.epoch = saved.leader_epoch
+            self._place(step, position, saved.offset, saved.leader_epoch)
 
     def _on_invoked(self, step: Step, event: Invoked) -> None:
         """Beside those of every client: ``metadata-epoch`` (-1 before the first answer, and where answers have none)
@@ -154,9 +153,11 @@ class ConsumerNode(ClientNode):
         else:
             wait.begin(step, self.metadata, event.arguments["epoch"], event.arguments["timeout_ms"], event.operation)
 
-    def _place(self, position: TopicPartitionState, offset: int) -> None:
-        """A position without an epoch: it is fetched from whoever leads, without a question."""
-        position.offset, position.epoch = offset, -1
+    def _place(self, step: Step, position: TopicPartitionState, offset: int, epoch: int = -1) -> None:
+        """A position. Without an epoch it is fetched from whoever leads, without a question."""
+        if epoch >= 0 or "position-keeps-epoch" not in step.defects:
+            position.epoch = -1 if "position-loses-epoch" in step.defects else epoch
+        position.offset = offset
         position.state, position.leader = "fetching", None
         position.validation = 0
         position.topic_id = self.metadata.id_to_keep(position.tp)
@@ -230,7 +231,7 @@ class ConsumerNode(ClientNode):
                 if found.outcome == "ok" and found.offset >= 0:
                     reason: Literal["assign", "reset"] = "assign" if position.offset < 0 else "reset"
                     step.record(ConsPos(found.tp, position.offset, found.offset, -1, reason))
-                    self._place(position, found.offset)
+                    self._place(step, position, found.offset)
 
     def _truncated(self, step: Step, truncation: Truncation) -> None:
         """What the position comes after is not in the leader's log: go back to where they part, or start anew."""

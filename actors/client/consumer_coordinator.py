@@ -8,6 +8,7 @@ import msgspec
 
 from actors.client.assignors.registry import ASSIGNORS, common_protocol_is_cooperative, subscription_for
 from actors.client.assignors.subscription import (
+    Assignment,
     Subscriptions,
     TopicPartition,
     assignment_bytes,
@@ -267,6 +268,8 @@ class ConsumerCoordinator(msgspec.Struct):
         if not electing.skip:
             assignor = ASSIGNORS[membership.generation.protocol]
             assignment = assignor.assign(dict(self.counts), electing.subscriptions)
+            if "leftovers-to-one" in step.defects and not assignor.cooperative:
+                _leave_to_first(assignment)
             members = [member for member in sorted(assignment) if assignment[member]]
             if "partition-left-out" in step.defects and members:
                 assignment[members[-1]] = assignment[members[-1]][:-1]
@@ -510,3 +513,12 @@ class ConsumerCoordinator(msgspec.Struct):
 
 def _partitions(positions: dict[str, TopicPartitionState]) -> list[TopicPartition]:
     return sorted(split_topic_partition(tp) for tp in positions)
+
+
+def _leave_to_first(assignment: Assignment) -> None:
+    """The defect "leftovers-to-one"."""
+    first, *others = sorted(assignment)
+    least = sum(map(len, assignment.values())) // len(assignment)
+    for member in others:
+        assignment[first] += assignment[member][least:]
+        assignment[member] = assignment[member][:least]

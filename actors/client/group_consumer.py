@@ -280,8 +280,7 @@ class GroupConsumerNode(ConsumerNode):
             position.state = "reset"
             return
         step.record(ConsPos(position.tp, position.offset, offset, leader_epoch, "committed"))
-        self._place(position, offset)
-        position.epoch = leader_epoch
+        self._place(step, position, offset, leader_epoch)
         if leader_epoch >= 0:
             self.metadata.update_last_seen_epoch(step, server, position.tp, leader_epoch)
 

@@ -39,7 +39,8 @@ _AGAIN = (E.COORDINATOR_LOAD_IN_PROGRESS, E.UNKNOWN_TOPIC_OR_PARTITION, E.REQUES
 
 class Commit(msgspec.Struct):
     """One commit under way. deadline_ms: until when it is tried again, -1: it is not. generation: in which it was
-    asked for. topic_ids: by name, of the topics that the positions are of, as far as that is kept."""
+    asked for. topic_ids: by name, of the topics that the positions are of, as far as that is kept. outlives: its
+    operation is over, and it is sent all the same (the defect "commits-outlive-generations")."""
 
     operation: str
     how: CommitHow
@@ -50,6 +51,7 @@ class Commit(msgspec.Struct):
     failures: int = 0
     waiting: bool = False
     call: int = 0
+    outlives: bool = False
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -101,8 +103,16 @@ class OffsetCommits(msgspec.Struct):
         for commit in list(self.commits.values()):
             if commit.call or commit.waiting:
                 continue
+            if commit.outlives:
+                if stable is None:
+                    continue
+                commit.generation = stable
             if commit.generation != stable:
                 error = E.REBALANCE_IN_PROGRESS if joining else E.UNKNOWN_MEMBER_ID
+                if "commits-outlive-generations" in step.defects:
+                    left = msgspec.structs.replace(commit, operation=f"{commit.operation}+", deadline_ms=-1)
+                    left.outlives = True
+                    self.commits[left.operation] = left
                 ended.append(self._end(step, commit, error, {}, "fail"))
             elif not peer:
                 if 0 <= commit.deadline_ms <= step.now_ms:
@@ -176,6 +186,8 @@ class OffsetCommits(msgspec.Struct):
 
     def _end(self, step: Step, commit: Commit, error: int, errors: dict[str, int], outcome: Outcome) -> Committed:
         del self.commits[commit.operation]
+        if commit.outlives:
+            return Committed(commit, error)
         step.record(
             CommitReturn(
                 commit.operation,

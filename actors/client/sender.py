@@ -294,8 +294,10 @@ class Sender(msgspec.Struct):
         """delivery.timeout.ms is over for some batches: they are given up, whether they were sent or not. If one was
         sent again and again, nobody knows whether its sequence was used."""
         for batch in self.accumulator.expired(step):
-            self._fail(step, batch, KafkaError.REQUEST_TIMED_OUT, "", -1, adjust=False)
-            forgotten = self.transactions.transactional and "failed-sends-forgotten" in step.defects
+            raises = "expiry-raises-epoch" in step.defects
+            self._fail(step, batch, KafkaError.REQUEST_TIMED_OUT, "", -1, adjust=raises)
+            mistake = "failed-sends-forgotten" if self.transactions.transactional else "unresolved-forgotten"
+            forgotten = mistake in step.defects
             if self.idempotent and batch.has_sequence and batch.attempts and not forgotten:
                 self.transactions.mark_unresolved(batch)
 

@@ -24,6 +24,13 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "commits-outlive-generations",
+        _MEMBER,
+        "O2",
+        "A member that lost its place sends the commits that waited when it is in the next generation.",
+        nemesis="groups",
+    ),
+    Defect(
         "commit-unwritten",
         _COORDINATOR,
         "O1",
@@ -50,6 +57,22 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         "O1",
         "A coordinator answers look-ups without the leader epoch of a commit.",
         nemesis="groups",
+    ),
+    Defect(
+        "txn-epoch-unstored",
+        _COORDINATOR,
+        "O1",
+        "A coordinator stores no leader epoch of a position in a transaction.",
+        "KIP-447",
+        nemesis="processors",
+    ),
+    Defect(
+        "positions-without-epoch",
+        _MEMBER,
+        "O1",
+        "A producer sends the positions of a transaction without their leader epochs.",
+        "KIP-447",
+        nemesis="processors",
     ),
     Defect(
         "commit-of-more",
@@ -120,6 +143,20 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         "partition-given-twice", _MEMBER, "O4", "A leading member assigns a partition to two members.", nemesis="groups"
     ),
     Defect(
+        "leftovers-to-one",
+        _MEMBER,
+        "O4",
+        "A leading member gives its first one all partitions that are left when each has as many as the others.",
+        nemesis="groups",
+    ),
+    Defect(
+        "syncs-answered-at-rebalance",
+        _COORDINATOR,
+        "O4",
+        "A coordinator that begins a rebalance answers waiting members that they are assigned nothing.",
+        nemesis="groups",
+    ),
+    Defect(
         "partition-left-out",
         _MEMBER,
         "L11",
@@ -182,6 +219,20 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         _COORDINATOR,
         "O7",
         "A coordinator does not write down that its group has no members any more.",
+        nemesis="groups",
+    ),
+    Defect(
+        "assignments-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator writes down who is in a generation, and not what each member is assigned.",
+        nemesis="groups",
+    ),
+    Defect(
+        "subscriptions-unwritten",
+        _COORDINATOR,
+        "O7",
+        "A coordinator writes down who is in a generation, and not to which topics each member subscribes.",
         nemesis="groups",
     ),
     Defect(

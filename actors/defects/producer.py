@@ -34,6 +34,14 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "expiry-raises-epoch",
+        "actors.client",
+        "T1",
+        "A producer raises its epoch and renumbers unanswered records as soon as a batch expires.",
+        "KIP-360",
+        nemesis="clients",
+    ),
+    Defect(
         "producers-forgotten-at-start",
         "actors.broker",
         "T2",
@@ -72,5 +80,13 @@ PRODUCER_DEFECTS: tuple[Defect, ...] = (
         "A batch sent with acks=1 is acknowledged and dropped before it is appended.",
         nemesis="clients",
         settings=("nodes.producer-1.config.acks=1", "nodes.producer-1.config.enable.idempotence=false"),
+    ),
+    Defect(
+        "acks-0-left-open",
+        "actors.broker",
+        "X2",
+        "A broker that does not take a Produce with acks=0 leaves the connection open.",
+        nemesis="clients",
+        settings=("nodes.producer-1.config.acks=0", "nodes.producer-1.config.enable.idempotence=false"),
     ),
 )

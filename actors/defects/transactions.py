@@ -291,6 +291,13 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "offsets-added-before-commit",
+        _COORDINATOR,
+        "T8",
+        "A coordinator answers AddOffsetsToTxn before that is committed in its log.",
+        nemesis="processors",
+    ),
+    Defect(
         "partitions-added-before-commit",
         _COORDINATOR,
         "T8",

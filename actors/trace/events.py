@@ -170,6 +170,7 @@ from actors.trace.tier_events import (
 from actors.trace.transaction_events import (
     TransactionEvent,
     TransactionStateName as TransactionStateName,
+    TxnAdded as TxnAdded,
     TxnGuard as TxnGuard,
     TxnLoad as TxnLoad,
     TxnLoaded as TxnLoaded,

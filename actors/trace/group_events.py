@@ -34,7 +34,9 @@ class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     none. ``protocol``: name of the assignor chosen, "" none yet. ``members``: member id -> client id.
     ``assignment``: member id -> topic partitions, of state Stable alone. ``reason``: why, in Kafka's words. That a
     group is stable is recorded when the offsets partition has committed its assignment. ``absent``: of state
-    CompletingRebalance alone: members of the new generation that have not joined for it."""
+    CompletingRebalance alone: members of the new generation that have not joined for it. ``subscribed``: of state
+    Stable alone: member id -> topics that it names for that assignor. ``rewritten``: the leader's assignment was
+    written a second time before the first was committed, which counts: the next coordinator reads the last one."""
 
     tp: str
     group: str
@@ -47,6 +49,8 @@ class GrpGen(TraceEvent, frozen=True, tag="grp.gen"):
     assignment: dict[str, list[str]] = {}
     reason: str = ""
     absent: list[str] = []
+    subscribed: dict[str, list[str]] = {}
+    rewritten: bool = False
 
 
 OutReason = Literal["session", "join", "sync", "leave"]
@@ -98,9 +102,9 @@ class GrpCommit(TraceEvent, frozen=True, tag="grp.commit"):
 class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     """A broker has loaded the offsets partition ``tp``, as its leader in ``coordinator_epoch``, or gave up what it had
     of it (``loaded`` False). ``end``: the log was read up to here. ``offsets``: group -> topic partition -> entry;
-    ``groups``: group -> its state and generation; ``members``, ``assignment``: group -> what ``GrpGen`` has under these
-    names; all as they are in memory afterwards (not told when given up). ``waiting``: member ids whose JoinGroup or
-    SyncGroup nobody has answered when it was given up."""
+    ``groups``: group -> its state and generation; ``members``, ``assignment``, ``subscribed``: group -> what
+    ``GrpGen`` has under these names; all as they are in memory afterwards (not told when given up). ``waiting``: member
+    ids whose JoinGroup or SyncGroup nobody has answered when it was given up."""
 
     tp: str
     coordinator_epoch: int
@@ -111,6 +115,7 @@ class GrpLoad(TraceEvent, frozen=True, tag="grp.load"):
     members: dict[str, dict[str, str]] = {}
     assignment: dict[str, dict[str, list[str]]] = {}
     waiting: list[str] = []
+    subscribed: dict[str, dict[str, list[str]]] = {}
 
 
 class GrpFetch(TraceEvent, frozen=True, tag="grp.fetch"):

@@ -137,4 +137,16 @@ class TxnVerify(TraceEvent, frozen=True, tag="txn.verify"):
     error: int
 
 
-TransactionEvent = TxnState | TxnTakenBack | TxnLoad | TxnMarkers | TxnGuard | TxnVerify
+class TxnAdded(TraceEvent, frozen=True, tag="txn.added"):
+    """A coordinator has it that ``partitions`` are in the open transaction of a producer that asked to add them, or, by
+    AddOffsetsToTxn, the partition that holds a group: it answers so."""
+
+    tp: str
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: list[str]
+    coordinator_epoch: int
+
+
+TransactionEvent = TxnState | TxnTakenBack | TxnLoad | TxnMarkers | TxnGuard | TxnVerify | TxnAdded

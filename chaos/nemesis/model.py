@@ -148,18 +148,19 @@ class Versions(Model):
 
 class Workload(Model):
     """Clients: the number of each kind, and their properties. Of a producer: ``rate``: its records a second;
-    ``retries``: the value of that key. Of a prober: ``ago``: it looks up the time that long ago instead of a
-    ``timestamp`` (0: it does not); ``calls``: of the admin client or of a consumer; ``together``: whether one call is
-    about all partitions; ``api_timeout``: time after which it gives up, 0: Kafka's default, which an admin client also
-    sends to the broker. ``external``: whether a consumer keeps its offsets outside Kafka; ``rewinds``: whether such
-    a one goes back now and then, and another one where there is a remote store. ``members``: consumers of a group,
-    beside the others, with ``assignor``, ``commit``, ``static``, ``stall`` and ``absence``; ``patience``: whether they
-    may be silent for longer than the time to join. ``transactional``: whether a producer sends in transactions;
-    ``records``, ``aborts``: records of each transaction, and the percentage that it aborts; ``stays``: whether it stays
-    in some for longer than their timeout; ``lingers``: whether it stays in its last one until that must have timed out;
-    ``transfers``: whether they are transfers; ``namesakes``: whether all these producers have one transactional id, so
-    that each fences the others. ``processors``: members of a group that copies the topic, each record with the
-    positions in one transaction; ``returns``: whether another group with as many members copies the records back."""
+    ``retries``: the value of that key; ``hurry``: whether it is idempotent, and gives records up after a second. Of a
+    prober: ``ago``: it looks up the time that long ago instead of a ``timestamp`` (0: it does not); ``calls``: of the
+    admin client or of a consumer; ``together``: whether one call is about all partitions; ``api_timeout``: time after
+    which it gives up, 0: Kafka's default, which an admin client also sends to the broker. ``external``: whether a
+    consumer keeps its offsets outside Kafka; ``rewinds``: whether such a one goes back now and then, and another one
+    where there is a remote store. ``members``: consumers of a group, beside the others, with ``assignor``, ``commit``,
+    ``static``, ``stall`` and ``absence``; ``patience``: whether they may be silent for longer than the time to join.
+    ``transactional``: whether a producer sends in transactions; ``records``, ``aborts``: records of each transaction,
+    and the percentage that it aborts; ``stays``: whether it stays in some for longer than their timeout; ``lingers``:
+    whether it stays in its last one until that must have timed out; ``transfers``: whether they are transfers;
+    ``namesakes``: whether all these producers have one transactional id, so that each fences the others.
+    ``processors``: members of a group that copies the topic, each record with the positions in one transaction;
+    ``returns``: whether another group with as many members copies the records back."""
 
     producers: Counts = {1: 2, 2: 1}
     consumers: Counts = {1: 2, 2: 1}
@@ -177,6 +178,7 @@ class Workload(Model):
     api_timeout: Durations = {0: 1}
     as_broker: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     retries: Words = {NOTHING: 1}
+    hurry: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     external: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     rewinds: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     members: Counts = {0: 1}

@@ -24,6 +24,7 @@ ACKS: dict[Acks, Part] = {
     "1": {"acks": 1, "idempotent": False},
     "0": {"acks": 0, "idempotent": False},
 }
+HURRY_MS = 1000
 METADATA_WITH_IDS = 10
 """The first version of Metadata whose answers have topic ids."""
 OF_MEMBERS = (
@@ -86,6 +87,8 @@ def workload_of(
         if returns:
             producer["rate"] = f"{max(1, int(min(parse_rate(producer['rate']), ROUND_RATE)))}/s"
         entries.append({"producer": producer})
+        if pick(stream(nemesis.name, seed, f"workload/hurry/{number}"), kinds.hurry) == "yes":
+            _hurry(producer)
         _transactions(stream(nemesis.name, seed, f"workload/transactions/{number}"), nemesis, producer)
         transfers = pick(stream(nemesis.name, seed, f"workload/transfers/{number}"), kinds.transfers)
         if transfers == "yes" and "transactional" in producer:
@@ -164,6 +167,14 @@ def _producer(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers,
     if retries != NOTHING:
         config["retries"] = parse_scalar(retries)
     return producer
+
+
+def _hurry(producer: Part) -> None:
+    """Have a producer give up what nobody has acknowledged after a second, with a sequence that has gaps then."""
+    config = producer["config"]
+    config["request.timeout.ms"] = min(config.get("request.timeout.ms", HURRY_MS), HURRY_MS)
+    config["delivery.timeout.ms"] = config["linger.ms"] + config["request.timeout.ms"]
+    producer |= ACKS["idempotent"]
 
 
 def _transactions(draw: random.Random, nemesis: Nemesis, producer: Part) -> None:

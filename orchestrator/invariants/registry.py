@@ -44,7 +44,7 @@ from orchestrator.invariants.hygiene.physics import PhysicsHold, SameSeedSameRun
 from orchestrator.invariants.hygiene.trace import NoBug, TraceIsWhole, VersionsAreHonoured
 from orchestrator.invariants.hygiene.vacuity import NothingVacuous
 from orchestrator.invariants.liveness.applications import TransactionsCommit
-from orchestrator.invariants.liveness.clients import ConsumersCatchUp, OperationsReturn, SendsReturn
+from orchestrator.invariants.liveness.clients import ConsumersCatchUp, OperationsReturn
 from orchestrator.invariants.liveness.cluster import (
     AcknowledgedIsOnAll,
     BrokerIsUnfenced,
@@ -60,6 +60,7 @@ from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetada
 from orchestrator.invariants.liveness.preferred_leaders import PreferredLeadersComeBack
 from orchestrator.invariants.liveness.progress import CallsEnd, NoStorms, RetriesGetSomewhere
 from orchestrator.invariants.liveness.retention import RetentionIsCarriedOut
+from orchestrator.invariants.liveness.sends import SendsReturn
 from orchestrator.invariants.liveness.stable_offsets import StableOffsetsAdvance
 from orchestrator.invariants.liveness.voter_changes import VoterChangesEnd
 from orchestrator.invariants.metadata.broker_images import ImagesAreOneHistory

@@ -25,6 +25,7 @@ from actors.trace.events import (
     GrpLoad,
     GrpOut,
     TraceEvent,
+    TxnAdded,
     TxnGuard,
     TxnLoad,
     TxnMarkers,
@@ -187,6 +188,10 @@ def _guarded(body: TxnGuard) -> str:
     return f"makes {batch} of {_producer(body)} for {body.tp} wait for the coordinator of its transaction"
 
 
+def _added(body: TxnAdded) -> str:
+    return f"answers that {', '.join(body.partitions)} are in the transaction of {body.transactional_id}"
+
+
 def _verified(body: TxnVerify) -> str:
     asked = f"asks the coordinator {'to add' if body.adds else 'for'} {body.tp} in the transaction of"
     told = error_name(body.error) if body.error else "it is in the transaction"
@@ -231,6 +236,7 @@ WORDS: dict[type[TraceEvent], Callable[[Any], str]] = {
     TxnMarkers: _markers,
     TxnGuard: _guarded,
     TxnVerify: _verified,
+    TxnAdded: _added,
     EndInvoke: lambda body: (
         f"asks to {'commit' if body.commit else 'abort'} the transaction of {body.transactional_id} ({_producer(body)})"
     ),

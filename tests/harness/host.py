@@ -26,6 +26,7 @@ from actors.node.effects import (
 from actors.node.events import AnyEvent, Chosen, DiskImage, Synced
 from actors.node.messages import AnyResponse
 from actors.trace.events import TraceEvent
+from orchestrator.trace.rows import decode_body, encode_body
 
 
 class Host:
@@ -84,6 +85,7 @@ class Host:
     def _carry_out(self, effect: AnyEffect, now_ms: int) -> None:
         match effect:
             case Record(event):
+                assert decode_body(encode_body(event)) == event, "no reader of the trace can take this event"
                 self.recorded(event)
             case Call():
                 self.called(effect)

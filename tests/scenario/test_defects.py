@@ -491,6 +491,13 @@ PROOFS: dict[str, Proof] = {
     "position-not-validated": Proof(
         "reads-on", r"consumer-1 read .* of leader epoch 0 .* and then read on at [\d,]+ in"
     ),
+    "position-keeps-epoch": Proof(
+        "goes-back-behind",
+        r"consumer-1 asked broker-\d where leader epoch \d+ of orders-0 ends, but its position \d+ came without",
+    ),
+    "position-loses-epoch": Proof(
+        "group", r"consumer-\d read on at \d+ of orders-\d in leader epoch \d+, but its position \d+ came with leader"
+    ),
     "later-changes-dropped": Proof(
         "out-of-sync", r"answered \S+ with .* orders-0, but its image, up to \d+, has broker-\d in"
     ),
@@ -535,6 +542,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "lose-acked": Proof(
         "out-of-sync", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
+    ),
+    "acks-0-left-open": Proof(
+        "unheard", r"broker-\d kept the connection of a Produce of producer-1 with acks=0, and appended nothing of it"
     ),
     "lose-acks-1": Proof(
         "acks-1", r"record producer-1:\d+ was acknowledged .* at offset [\d,]+ of orders-0; the log of"
@@ -679,6 +689,9 @@ PROOFS: dict[str, Proof] = {
         "comes-back", r"connected to \S+ again 4\d ms after failure 2 in a row, before the"
     ),
     "retry-forgotten": Proof("comes-back", r"the send \S+ of producer-1 to orders-0 did not return within"),
+    "unresolved-forgotten": Proof(
+        "gap", r"gave up record \S+, which the leader of orders-0 refused as out of sequence, though it was sent after"
+    ),
     "consumer-gives-up": Proof("slow-leader", r"consumer-1 did not read orders-0 up to [\d,]+ within"),
     "no-delivery-timeout": Proof("slow-leader", r"of producer-1 did not return within 1.5 s, its timeout"),
     "busy-metadata-log": Proof("comes-back", r"broker-\d was not unfenced within .*: it is fenced by controller-\d"),
@@ -774,6 +787,9 @@ PROOFS: dict[str, Proof] = {
     "sequence-from-one": Proof(
         "out-of-sync", r"appended sequence 1 of .*; 0 records of this epoch had been sent before"
     ),
+    "expiry-raises-epoch": Proof(
+        "unanswered", r"record \S+ is committed twice in orders-0: .*; the producer had no reason to number it anew"
+    ),
     "batches-unnumbered": Proof("out-of-sync", r"of producer-\d, an idempotent producer, .* without a sequence number"),
     "old-producer-epoch-taken": Proof(
         "muted", r"appended a batch of producer id 0, epoch 0, .* after a batch of epoch 1"
@@ -854,6 +870,32 @@ PROOFS: dict[str, Proof] = {
     ),
     "static-return-unwritten": Proof(
         "static-members", r"loaded group g with the members \S+, \S+, but generation 1 of it was stable with"
+    ),
+    "leftovers-to-one": Proof(
+        "shares", r"group g is assigned by roundrobin, and \S+ has 3 instead of 1 or 2 of the 5 partitions"
+    ),
+    "syncs-answered-at-rebalance": Proof(
+        "late-sync", r"as \S+, took nothing in generation \d+ of group g, which was never stable", (3,)
+    ),
+    "txn-epoch-unstored": Proof(
+        "open-positions",
+        r"of orders-\d \(leader epoch \d+, metadata epoch none\) for group \S+ is in its transaction, but",
+    ),
+    "positions-without-epoch": Proof(
+        "open-positions", r"for group \S+ is in its transaction, but broker-\d appended it as \d+ \(leader epoch none"
+    ),
+    "offsets-added-before-commit": Proof(
+        "copied-positions",
+        r"answered that __consumer_offsets-0 is in the transaction of \S+ \(producer id \d+, epoch \d+\), but had not",
+    ),
+    "commits-outlive-generations": Proof(
+        "waiting-commits", r"in generation 2 of group g, though it was asked for in generation 1"
+    ),
+    "assignments-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the assignment of member \S+, but generation"
+    ),
+    "subscriptions-unwritten": Proof(
+        "group", r"loaded group g in generation \d+ with nothing as the topics of member \S+, but generation"
     ),
     "empty-generation-unwritten": Proof(
         "group-stalls",

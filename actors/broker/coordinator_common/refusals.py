@@ -16,7 +16,8 @@ def record_refusal_of_member(turn: Turn, api: Api, group_id: str, request: Any, 
     tp = partition_for(turn, GROUP_METADATA_TOPIC, group_id)
     shard = turn.groups.shards.get(tp)
     group = None if shard is None else shard.groups.get(group_id)
-    member, instance = getattr(request, "member_id", ""), getattr(request, "group_instance_id", None) or ""
+    member = getattr(request, "member_id", None) or ""  # an OffsetFetch may say that it has none
+    instance = getattr(request, "group_instance_id", None) or ""
     joins = group is not None and api == Api.JoinGroup and member in group.pending_join and not instance
     turn.step.record(
         CoordRefuse(

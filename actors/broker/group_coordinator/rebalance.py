@@ -76,7 +76,8 @@ def maybe_prepare_rebalance_or_complete_join(turn: Turn, shard: Shard, group: Cl
 def prepare_rebalance(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
     """Begin a rebalance: a group that was empty waits for more members first, another one for those that it has."""
     if group.state == COMPLETING_REBALANCE:
-        reset_assignment(turn, group, KafkaError.REBALANCE_IN_PROGRESS)
+        unsaid = "syncs-answered-at-rebalance" in turn.step.defects
+        reset_assignment(turn, group, KafkaError.NONE if unsaid else KafkaError.REBALANCE_IN_PROGRESS)
     remove_sync_expiration(turn, group)
     is_initial = group.state == EMPTY
     if is_initial:
@@ -178,12 +179,15 @@ def reset_assignment(turn: Turn, group: ClassicGroup, error: KafkaError) -> None
     _propagate(turn, group, error)
 
 
-def set_assignment(turn: Turn, shard: Shard, group: ClassicGroup, assignment: dict[str, bytes], reason: str) -> None:
-    """The assignment is committed: the group is stable, and whoever waits is told."""
+def set_assignment(
+    turn: Turn, shard: Shard, group: ClassicGroup, assignment: dict[str, bytes], reason: str, rewritten: bool
+) -> None:
+    """The assignment is committed: the group is stable, and whoever waits is told. ``rewritten``: it is in the log once
+    more."""
     assert group.state == COMPLETING_REBALANCE
     for member in group.members.values():
         member.assignment = assignment.get(member.member_id, b"")
-    transition(turn, shard, group, STABLE, reason)
+    transition(turn, shard, group, STABLE, reason, rewritten)
     _propagate(turn, group, KafkaError.NONE)
 
 

@@ -34,12 +34,21 @@ class DelayedAssignment(DelayedGroupWrite):
             return
         if not self.error:
             reason = f"assignment of the leader {self.member_id} stored"
-            rebalance.set_assignment(context, shard, group, self.assignment, reason)
+            rewritten = any(self._is_of(other) for other in context.purgatory.parked.values())
+            rebalance.set_assignment(context, shard, group, self.assignment, reason, rewritten)
             return
         error = coordinator_error(self.error)
         rebalance.reset_assignment(context, group, error)
         reason = f"error {error.name} when storing group assignment during SyncGroup (member: {self.member_id})"
         rebalance.maybe_prepare_rebalance_or_complete_join(context, shard, group, reason)
+
+    def _is_of(self, other: object) -> bool:
+        """Whether it is one more assignment of this generation, which waits behind this one."""
+        return (
+            isinstance(other, DelayedAssignment)
+            and (other.tp, other.group_id, other.generation) == (self.tp, self.group_id, self.generation)
+            and other is not self
+        )
 
 
 class DelayedStaticMember(DelayedGroupWrite):

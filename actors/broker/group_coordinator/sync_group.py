@@ -8,12 +8,13 @@ from actors.broker.group_coordinator.answers import SYNC_WITH_PROTOCOL, park, re
 from actors.broker.group_coordinator.group import ClassicGroup
 from actors.broker.group_coordinator.group_state import COMPLETING_REBALANCE, DEAD, PREPARING_REBALANCE, STABLE
 from actors.broker.group_coordinator.rebalance import remove_sync_expiration, sync_response
+from actors.broker.group_coordinator.records import CoordinatorRecord
 from actors.broker.group_coordinator.shard import Shard
 from actors.broker.group_coordinator.storing import DelayedAssignment
 from actors.broker.turn import Turn
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
-from krift.v1.groups import SyncGroupRequest, SyncGroupResponse
+from krift.v1.groups import GroupMetadataValue, SyncGroupRequest, SyncGroupResponse
 
 
 def sync_group(turn: Turn, connection: str, request: SyncGroupRequest) -> None:
@@ -70,7 +71,7 @@ def _store(turn: Turn, shard: Shard, group: ClassicGroup, request: SyncGroupRequ
     again, and the first one that is committed counts."""
     given = {each.member_id: each.assignment for each in request.assignments}
     assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
-    result = writes.append(turn, shard, [records.group_metadata(group, assignment)])
+    result = writes.append(turn, shard, [_record(turn, group, assignment)])
     stored = DelayedAssignment(
         f"{shard.tp}@{shard.written}",
         writes.deadline_ms(turn),
@@ -83,3 +84,12 @@ def _store(turn: Turn, shard: Shard, group: ClassicGroup, request: SyncGroupRequ
         assignment,
     )
     writes.stored(turn, shard, stored)
+
+
+def _record(turn: Turn, group: ClassicGroup, assignment: dict[str, bytes]) -> CoordinatorRecord:
+    unwritten = "assignments-unwritten" in turn.step.defects
+    record = records.group_metadata(group, {} if unwritten else assignment)
+    if "subscriptions-unwritten" in turn.step.defects and isinstance(record.value, GroupMetadataValue):
+        for member in record.value.members:
+            member.subscription = b""
+    return record

@@ -9,17 +9,19 @@ from actors.broker.turn import Turn
 from actors.node.spec import topic_partition
 from actors.trace.events import GrpGen, GrpLoad, GrpOut
 from actors.trace.group_events import GroupState, OutReason
-from krift.v1.groups import ConsumerProtocolAssignment
+from krift.v1.groups import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from krift.v1.wire import DecodeError, from_bytes
 
 
-def transition(turn: Turn, shard: Shard, group: ClassicGroup, state: GroupState, reason: str) -> None:
+def transition(
+    turn: Turn, shard: Shard, group: ClassicGroup, state: GroupState, reason: str, rewritten: bool = False
+) -> None:
     """Move a group into another state, and record that: every change of a group's state comes through here."""
     group.transition_to(state, turn.step.wall_ms)
-    record_state(turn, shard, group, reason)
+    record_state(turn, shard, group, reason, rewritten)
 
 
-def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> None:
+def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str, rewritten: bool = False) -> None:
     """Record the state that a group is in, and who is in it."""
     state = group.state
     turn.step.record(
@@ -35,6 +37,8 @@ def record_state(turn: Turn, shard: Shard, group: ClassicGroup, reason: str) -> 
             assigned_partitions(group) if state == STABLE else {},
             reason,
             [member.member_id for member in group.not_yet_rejoined] if state == COMPLETING_REBALANCE else [],
+            subscribed_topics(group) if state == STABLE else {},
+            rewritten,
         )
     )
 
@@ -66,6 +70,20 @@ def _partitions(assignment: bytes) -> list[str]:
     return [topic_partition(topic.topic, index) for topic in decoded.assigned_partitions for index in topic.partitions]
 
 
+def subscribed_topics(group: ClassicGroup) -> dict[str, list[str]]:
+    """Member id -> topics that it reads, as far as the coordinator can read what it says for the assignor in use."""
+    if not group.uses_consumer_protocol or group.protocol is None:
+        return {}
+    return {member.member_id: _topics(member.metadata(group.protocol)) for member in group.members.values()}
+
+
+def _topics(metadata: bytes) -> list[str]:
+    try:
+        return list(from_bytes(ConsumerProtocolSubscription, metadata).topics)
+    except DecodeError:
+        return []
+
+
 def record_loaded(turn: Turn, shard: Shard) -> None:
     """An offsets partition was read."""
     offsets = {
@@ -75,4 +93,7 @@ def record_loaded(turn: Turn, shard: Shard) -> None:
     stable = [group for group in shard.groups.values() if group.state == STABLE]
     members = {group.group_id: _clients(group) for group in stable}
     assignment = {group.group_id: assigned_partitions(group) for group in stable}
-    turn.step.record(GrpLoad(shard.tp, shard.epoch, True, shard.written, offsets, groups, members, assignment))
+    subscribed = {group.group_id: subscribed_topics(group) for group in stable}
+    end = shard.written
+    loaded = GrpLoad(shard.tp, shard.epoch, True, end, offsets, groups, members, assignment, subscribed=subscribed)
+    turn.step.record(loaded)

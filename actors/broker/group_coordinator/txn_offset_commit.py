@@ -97,8 +97,9 @@ def _parse(turn: Turn, request: TxnOffsetCommitRequest) -> tuple[TxnOffsetCommit
             if tp not in turn.image.partitions:
                 told.error_code = KafkaError.UNKNOWN_TOPIC_OR_PARTITION
                 continue
+            leader_epoch = -1 if "txn-epoch-unstored" in turn.step.defects else asked.committed_leader_epoch
             value = OffsetAndMetadata(
-                asked.committed_offset, asked.committed_leader_epoch, asked.committed_metadata or "", turn.step.wall_ms
+                asked.committed_offset, leader_epoch, asked.committed_metadata or "", turn.step.wall_ms
             )
             commits.append(Commit(tp, value, told))
     return response, commits

@@ -13,12 +13,13 @@ from actors.broker.transaction_coordinator.shard import TransactionShard
 from actors.broker.transaction_coordinator.transaction_log import partitions_of
 from actors.broker.transaction_coordinator.transaction_metadata import TransactionMetadata
 from actors.broker.transaction_coordinator.transaction_state import AT_REST, ONGOING, PREPARED
-from actors.broker.transaction_coordinator.transitions import DelayedTransition, write, written
+from actors.broker.transaction_coordinator.transitions import DelayedTransition, Producer, write, written
 from actors.broker.turn import Turn
 from actors.log.producer_state import TransactionVersion
 from actors.node.errors import KafkaError
 from actors.node.messages import Api
 from actors.node.spec import split_topic_partition
+from actors.trace.events import TxnAdded
 from krift.v1.transactions import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -67,11 +68,13 @@ class DelayedAddOffsets(DelayedTransition):
     request: AddOffsetsToTxnRequest
 
     def finish(self, context: Turn, error: KafkaError) -> None:
-        """Answer."""
+        """Answer, unless that was done before."""
+        if not self.reply_to:
+            return
         if error:
             replies.fail(context, self.reply_to, self.request, error)
         else:
-            answer(context, self.reply_to, self.request, AddOffsetsToTxnResponse())
+            _offsets_added(context, self.reply_to, self.request, error)
 
 
 # ---- AddPartitionsToTxn ------------------------------------------------------------------------------------
@@ -188,6 +191,8 @@ def _verify(turn: Turn, metadata: TransactionMetadata, asked: Transaction, parti
 
 def _decided(turn: Turn, adding: str, asked: Transaction, errors: Errors) -> None:
     """One transaction is; answer with the last one."""
+    if errors and not asked.verify_only and not any(errors.values()):
+        _record_added(turn, asked.transactional_id, (asked.producer_id, asked.producer_epoch), list(errors))
     pending = turn.transactions.adding[adding]
     pending.errors[asked.transactional_id] = {tp: replies.told_as(pending.request, e) for tp, e in errors.items()}
     pending.waiting -= 1
@@ -206,6 +211,12 @@ def _decided(turn: Turn, adding: str, asked: Transaction, errors: Errors) -> Non
         else:
             response.results_by_topic_v3_and_below = results
     answer(turn, pending.connection, pending.request, response)
+
+
+def _record_added(turn: Turn, transactional_id: str, producer: Producer, partitions: list[str]) -> None:
+    shard, _ = turn.transactions.find(turn, transactional_id)
+    assert shard is not None, "who has added partitions coordinates"
+    turn.step.record(TxnAdded(shard.tp, transactional_id, *producer, partitions, shard.epoch))
 
 
 def _results(errors: Errors) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
@@ -237,11 +248,18 @@ def add_offsets_to_txn(turn: Turn, connection: str, request: AddOffsetsToTxnRequ
         return
     transit = metadata.prepare_add_partitions([tp], turn.step.wall_ms, 0)
     by = (request.producer_id, request.producer_epoch)
-    written(turn, DelayedAddOffsets(*write(turn, shard, request.transactional_id, transit, by), connection, request))
+    hasty = "offsets-added-before-commit" in turn.step.defects
+    reply_to = "" if hasty else connection
+    written(turn, DelayedAddOffsets(*write(turn, shard, request.transactional_id, transit, by), reply_to, request))
+    if hasty:
+        _offsets_added(turn, connection, request, KafkaError.NONE)
 
 
 def _offsets_added(turn: Turn, connection: str, request: AddOffsetsToTxnRequest, error: KafkaError) -> None:
     if error:
         replies.refuse(turn, connection, request, error)
     else:
+        producer = (request.producer_id, request.producer_epoch)
+        tp = partition_for(turn, GROUP_METADATA_TOPIC, request.group_id)
+        _record_added(turn, request.transactional_id, producer, [tp])
         answer(turn, connection, request, AddOffsetsToTxnResponse())

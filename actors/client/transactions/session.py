@@ -193,7 +193,10 @@ class TransactionalSession(msgspec.Struct):
         if manager.transaction.failed:
             self._offsets_over(step, manager.transaction.error)
         else:
-            manager.transaction.send_offsets(manager, dict(offsets), group)
+            sent = dict(offsets)
+            if "positions-without-epoch" in step.defects:
+                sent = {tp: [offset, -1, metadata_epoch] for tp, (offset, _, metadata_epoch) in offsets.items()}
+            manager.transaction.send_offsets(manager, sent, group)
 
     def end(self, step: Step, node: TransactionalNode, commit: bool) -> None:
         """Commit or abort. Of an error the producer tells at once, unless it is one to abort for."""

@@ -49,6 +49,7 @@ from actors.trace.events import (
     Stamped,
     StoreObject,
     TierSegment,
+    TxnAdded,
     TxnLoad,
     TxnMarkers,
     TxnState,
@@ -77,7 +78,7 @@ def _of_transaction(body: Any) -> Sequence[str]:
     return list(dict.fromkeys([body.tp, *body.partitions]))
 
 
-_OF_TRANSACTIONS = frozenset({TxnState, TxnLoad, TxnMarkers})
+_OF_TRANSACTIONS = frozenset({TxnState, TxnLoad, TxnMarkers, TxnAdded})
 """Likewise."""
 
 _OF_GROUPS = frozenset({GrpCommit, GrpFetch, ConsOwn, CommitInvoke, CommitReturn, CommittedReturn})
@@ -170,6 +171,13 @@ def _own_node(event: Stamped) -> Sequence[str]:
     return (event.node,)
 
 
+def _caller_keys(event: Stamped) -> Sequence[str]:
+    if type(event.body) is not LogAppend:
+        return (event.node,)
+    origin = event.cause.partition("/")[0]
+    return (origin,) if origin else _NONE
+
+
 def _client_keys(event: Stamped) -> Sequence[str]:
     body = event.body
     if type(body) is RpcReply:
@@ -229,6 +237,12 @@ def _node_keys_of(kind: Kind) -> Sequence[str] | None:
 
 def _own_node_of(kind: Kind) -> Sequence[str]:
     return (kind.node,)
+
+
+def _caller_keys_of(kind: Kind) -> Sequence[str]:
+    if kind.type is not LogAppend:
+        return (kind.node,)
+    return (kind.origin,) if kind.origin else _NONE
 
 
 def _client_keys_of(kind: Kind) -> Sequence[str] | None:
@@ -339,3 +353,8 @@ SEGMENT = Route("segment", _segment_keys, about="copy of a segment", hears=_conc
 
 NODE = Route("node", _own_node, about="node that recorded the event", keys_of_kind=_own_node_of)
 """By the node that recorded the event."""
+
+CALLER = Route(
+    "caller", _caller_keys, about="node that recorded the event, or that asked for it", keys_of_kind=_caller_keys_of
+)
+"""By node, with the appends whose cause is its request."""

@@ -23,6 +23,8 @@ from actors.trace.events import (
     NodeDown,
     PartChange,
     PartRemove,
+    SendOffsetsInvoke,
+    SendOffsetsReturn,
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
@@ -69,7 +71,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     """A commit that a coordinator appended. carried: what of an entry the request had room for. who: the client
     whose request it was, "" unknown; asked: the client's last
     event then, its incarnation and number. removals: of topics of this name, that the coordinator had heard of.
-    losses: how often disks had lost something of the offsets partition."""
+    losses: how often disks had lost something of the offsets partition. in_transaction: it takes effect with one."""
 
     offsets_tp: str
     coordinator_epoch: int
@@ -83,6 +85,7 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     by: Witness
     removals: int = 0
     losses: int = 0
+    in_transaction: bool = False
 
     def after(self, other: Commit) -> bool:
         """Whether it is later in the log."""
@@ -103,21 +106,28 @@ class Acknowledged(msgspec.Struct, frozen=True, gc=False):
 
 class Register(msgspec.Struct):
     """One partition's. appended: as coordinators did, in the order of the trace; forgotten: the newest commit that is
-    remembered no more. floor: the newest commit that is acknowledged so far, but for ``fresh``, which no operation has
-    come after yet."""
+    remembered no more; number: how many there were. floor: the newest commit that is acknowledged so far, but for
+    ``fresh``, which no operation has come after yet."""
 
     appended: list[Commit] = []
     forgotten: Commit | None = None
+    number: int = 0
     floor: Acknowledged | None = None
     fresh: list[Acknowledged] = []
 
     def append(self, commit: Commit) -> None:
         """A coordinator did."""
         self.appended.append(commit)
+        self.number += 1
         if len(self.appended) > REMEMBERED:
             oldest = self.appended.pop(0)
             if self.forgotten is None or oldest.after(self.forgotten):
                 self.forgotten = oldest
+
+    def since(self, number: int) -> list[Commit] | None:
+        """What was appended since there were so many; None if some of that is forgotten."""
+        new = self.number - number
+        return None if new > len(self.appended) else self.appended[len(self.appended) - new :]
 
     def is_known_since(self, floor: Acknowledged | None) -> bool:
         """Whether all commits are remembered that came after an acknowledged one; None: after the beginning."""
@@ -152,10 +162,13 @@ class Register(msgspec.Struct):
 
 
 class Begun(msgspec.Struct, frozen=True, gc=False):
-    """An operation that has not returned. floors: of a look-up: what was acknowledged when it began."""
+    """An operation that has not returned. floors: of a look-up: what was acknowledged when it began. member, numbers:
+    of positions for a transaction: whose, and how many commits of each partition there were."""
 
     by: Witness
     floors: dict[str, Acknowledged] = {}
+    member: str = ""
+    numbers: dict[str, int] = {}
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
@@ -217,7 +230,8 @@ def commit_of(event: Stamped, body: GrpCommit, removals: int = 0, losses: int = 
     carried = Carried.by("TxnOffsetCommit" if body.producer_id >= 0 else "OffsetCommit", body.version)
     place = (body.offsets_tp, body.coordinator_epoch, body.log_offset)
     asked, by = (incarnation, seq), witness(event)
-    return Commit(*place, body.member, body.generation, entry, carried, who, asked, by, removals, losses)
+    found = Commit(*place, body.member, body.generation, entry, carried, who, asked, by, removals, losses)
+    return msgspec.structs.replace(found, in_transaction=True) if body.producer_id >= 0 else found
 
 
 class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
@@ -227,6 +241,10 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     Example: consumer-1's commit of 40 of orders-0 is acknowledged, consumer-2 joins after that, looks up the committed
     position, and gets 25. An answer may be later than the last acknowledged commit: later commits may be under way, or
     have an unknown outcome. The log of the offsets partition defines the order.
+
+    Positions that an application sends to its transaction are stored as they are sent, with their leader epochs. If
+    app-1 sends 40 of orders-0 with leader epoch 3, and the coordinator stores 40 without one, the next owner does not
+    see that the log was truncated below it.
     """
 
     id = "O1"
@@ -234,10 +252,13 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
     source = "Jepsen's kafka workload; KAFKA-8069; Kafka's OffsetMetadataManager"
     tested_when = (
         "a position is looked up after an acknowledged commit, or the answer is a committed position; a coordinator "
-        "loads the acknowledged commits of another one; or a commit is acknowledged"
+        "loads the acknowledged commits of another one; a commit is acknowledged, or positions for a transaction"
     )
     route = GROUP
-    types = (GrpCommit, GrpFetch, GrpLoad, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn)
+    types = (
+        *(GrpCommit, GrpFetch, GrpLoad, CommitInvoke, CommitReturn, CommittedInvoke, CommittedReturn),
+        *(SendOffsetsInvoke, SendOffsetsReturn),
+    )
     of_groups = True
     exemptions = {
         "zombie": "A replaced coordinator that does not know of its replacement answered: it does not know later "
@@ -291,11 +312,16 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
             return self._loaded(state, event, body)
         elif kind is CommitInvoke:
             state.begun[body.op] = Begun(witness(event))
+        elif kind is SendOffsetsInvoke:
+            numbers = {tp: state.register(tp).number for tp in body.offsets}
+            state.begun[body.op] = Begun(witness(event), member=body.member, numbers=numbers)
         elif kind is CommittedInvoke:
             floors = {tp: state.register(tp).newest_before(event.wall - state.epsilon_us) for tp in body.tps}
             state.begun[body.op] = Begun(witness(event), {tp: each for tp, each in floors.items() if each is not None})
         else:
             begun = state.begun.pop(body.op, None)
+            if kind is SendOffsetsReturn:
+                return self._sent(state, event, body, begun) if body.outcome == "ok" and begun is not None else NOTHING
             if kind is CommitReturn:
                 return self._acknowledged(state, event, body, begun)
             if body.outcome == "ok" and begun is not None:
@@ -320,6 +346,27 @@ class AcknowledgedCommitsAreFetched(KeyedInvariant[Registers]):
                 "no coordinator has appended this commit"
             )
             found.extend(self.violated(state.key, sentence, None if begun is None else begun.by, event))
+        return found
+
+    def _sent(self, state: Registers, event: Stamped, body: SendOffsetsReturn, begun: Begun) -> Emissions:
+        """Positions are in a transaction as they were sent: of attempts at that, one suffices."""
+        found: list[Any] = []
+        for tp, entry in body.offsets.items():
+            appended = state.register(tp).since(begun.numbers.get(tp, 0))
+            if appended is None:
+                continue
+            state.tested += 1
+            own = [each for each in appended if each.in_transaction and each.member in ("", begun.member)]
+            if any(each.entry == each.carried.of(entry) for each in own):
+                continue
+            sent = (
+                f"{event.node} was answered that {entry[0]:,} of {tp}{_epochs(entry)} for group {state.key} is in its"
+            )
+            alike = [each for each in own if each.entry[0] == entry[0]]
+            has = "no coordinator has appended that since it was sent"
+            if alike:
+                has = f"{alike[-1].by.node} appended it as {entry[0]:,}{_epochs(alike[-1].entry)}"
+            found.extend(self.violated(state.key, f"{sent} transaction, but {has}", begun.by, event))
         return found
 
     def _told(self, state: Registers, event: Stamped, body: CommittedReturn, begun: Begun) -> Emissions:

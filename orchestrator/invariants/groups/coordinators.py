@@ -54,13 +54,16 @@ class Loaded(msgspec.Struct, frozen=True, gc=False):
 
 class Stable(msgspec.Struct, frozen=True, gc=False):
     """A generation whose assignment is committed. members: by their ids; earlier: what they were in the same
-    generation, before a static member came back under another id."""
+    generation, before a static member came back under another id. assignment, subscribed: member id -> partitions, and
+    topics; empty where the trace does not tell what the log has."""
 
     generation: int
     coordinator_epoch: int
     by: Witness
     members: tuple[str, ...] = ()
     earlier: tuple[tuple[str, ...], ...] = ()
+    assignment: dict[str, list[str]] = {}
+    subscribed: dict[str, list[str]] = {}
 
 
 class Emptied(msgspec.Struct, frozen=True, gc=False):
@@ -159,7 +162,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     the coordinator's own report of its log: it uses the trace of the log.
 
     Or the last member of the group leaves, and broker-1 does not write that: the next coordinator has that member, and
-    waits for it.
+    waits for it. Or broker-1 writes who is in generation 5 and not what each has: consumer-2, which joins again at the
+    next coordinator, finds its generation there and is assigned nothing.
     """
 
     id = "O7"
@@ -175,7 +179,8 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
     exemptions = LOSS
     unseen = (
         "Answers of a replaced coordinator that does not know of its replacement.",
-        "Assignments of a loaded group, and members that no earlier generation had: O2 and O4 know those.",
+        "Members of a loaded group that no earlier generation had: O2 and O4 know those.",
+        "Assignments of a loaded group whose leader was asked for them twice in that generation.",
         "Whether an expired position was due to expire: O12 judges that.",
         "What is in the record of a generation without members: that one is written is all that the trace tells.",
     )
@@ -255,8 +260,9 @@ class MemoryEqualsTheLog(LogInvariant[Memory]):
             members, earlier = tuple(sorted(body.members)), tuple[tuple[str, ...], ...]()
             if known is not None and known.generation == body.generation and known.members != members:
                 earlier = (*known.earlier, known.members)[-REPLACED:]
-            place = (body.generation, body.coordinator_epoch)
-            state.stable[body.group] = Stable(*place, witness(event), members, earlier)
+            given = {} if body.rewritten else dict(body.assignment)
+            place = (body.generation, body.coordinator_epoch, witness(event))
+            state.stable[body.group] = Stable(*place, members, earlier, given, dict(body.subscribed))
 
     # ---- who coordinates ------------------------------------------------------------------------------------
 
@@ -386,10 +392,49 @@ def _outdated(body: GrpLoad, group: str, stable: Stable) -> str:
         return f"loaded no group {group}, {was}"
     if told[1] < stable.generation:
         return f"loaded group {group} in generation {told[1]}, {was}"
-    members = tuple(sorted(body.members.get(group, {})))
-    if told[1] > stable.generation or told[0] != "Stable" or members not in stable.earlier:
+    if told[1] > stable.generation:
         return ""
-    return f"loaded group {group} with the members {', '.join(members)}, {was} with {', '.join(stable.members)}"
+    if told[0] != "Stable":
+        return f"loaded group {group} without members in generation {told[1]}, {was}" if stable.members else ""
+    members = tuple(sorted(body.members.get(group, {})))
+    if members in stable.earlier:
+        return f"loaded group {group} with the members {', '.join(members)}, {was} with {', '.join(stable.members)}"
+    assignment = body.assignment.get(group, {})
+    if wrong := _other_assignment(stable, members, assignment):
+        member, before = wrong
+        has = f"{_listed(assignment.get(member, []))} as the assignment of member {member}"
+        return f"loaded group {group} in generation {told[1]} with {has}, {was} with {_listed(before)} as that"
+    topics = body.subscribed.get(group, {})
+    for member in members:
+        before = stable.subscribed.get(member, [])
+        if member in topics and sorted(topics[member]) != sorted(before) and before:
+            has = f"{_listed(topics[member])} as the topics of member {member}"
+            return f"loaded group {group} in generation {told[1]} with {has}, {was} with {_listed(before)} as that"
+    return ""
+
+
+def _other_assignment(
+    stable: Stable, members: tuple[str, ...], assignment: dict[str, list[str]]
+) -> tuple[str, list[str]] | None:
+    """A member of a generation that has another assignment than it had, and what it had. A static member that came back
+    under another id since has what it had under the former."""
+    if not stable.assignment:
+        return None
+    came = [member for member in members if member not in stable.members]
+    left = [member for member in stable.members if member not in members]
+    for member in members:
+        before = stable.assignment.get(member, [])
+        if member not in came and sorted(assignment.get(member, [])) != sorted(before):
+            return member, before
+    if len(came) != len(left):
+        return None
+    had = sorted((sorted(stable.assignment.get(member, [])), member) for member in left)
+    has = sorted((sorted(assignment.get(member, [])), member) for member in came)
+    return next(((new, before) for (now, new), (before, _) in zip(has, had, strict=True) if now != before), None)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "nothing"
 
 
 def _may_be_newer(record: Record, end: int) -> bool:

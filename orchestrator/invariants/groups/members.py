@@ -9,6 +9,7 @@ import msgspec
 from actors.node.errors import KafkaError
 from actors.trace.events import (
     GROUP_EXPIRED,
+    CommitInvoke,
     ConsOwn,
     GrpCommit,
     GrpGen,
@@ -21,6 +22,7 @@ from actors.trace.events import (
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.groups.losses import OFFSETS_LOSSES, offsets_losses
+from orchestrator.invariants.groups.shares import uneven
 from orchestrator.invariants.mirrors.partition_losses import PartitionLosses
 
 NO_GENERATION = -1
@@ -47,9 +49,11 @@ class Generation(msgspec.Struct, frozen=True):
 class Generations(State):
     """current: coordinator epoch -> the state entered last; loaded: coordinator epoch -> the generation that its log
     had. stable: generation -> who was in it when it became stable, whichever coordinator saw to it. static: nodes that
-    are static members."""
+    are static members. asked: client -> topic partition -> the generations in which it last asked to commit something,
+    each with the offset, oldest first."""
 
     static: list[str] = []
+    asked: dict[str, dict[str, list[tuple[int, int]]]] = {}
     current: dict[int, Generation] = {}
     loaded: dict[int, Generation] = {}
     stable: dict[int, Generation] = {}
@@ -73,6 +77,24 @@ class Generations(State):
         _remember(self.loaded, body.coordinator_epoch, loaded)
         self.current.pop(body.coordinator_epoch, None)
 
+    def ask(self, client: str, body: CommitInvoke) -> None:
+        """A client asks to commit."""
+        of_client = self.asked.setdefault(client, {})
+        for tp, entry in body.offsets.items():
+            known = of_client.setdefault(tp, [])
+            if not known or known[-1] != (body.generation, entry[0]):
+                known.append((body.generation, entry[0]))
+                del known[:-REMEMBERED]
+
+    def asked_before(self, event: Stamped, body: GrpCommit) -> int:
+        """The earlier generation in which its client asked for a commit that a coordinator took; -1 it asked in this
+        one, or nobody knows. What is forgotten is older than what is remembered."""
+        known = self.asked.get(event.cause.partition("/")[0], {}).get(body.tp, [])
+        generations = [generation for generation, offset in known if offset == body.offset]
+        if body.generation in generations:
+            return -1
+        return max((each for each in generations if 0 <= each < body.generation), default=-1)
+
 
 def _remember(known: dict[int, Generation], number: int, generation: Generation) -> None:
     known.pop(number, None)
@@ -90,6 +112,9 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     of generation 3 arrives and is appended. A client without a group commits with generation -1 and no member id, which
     is accepted as long as the group has no members.
 
+    A commit belongs to the generation in which the application asked for it: what consumer-1 asked for in generation 3,
+    and could not send before it was in generation 4, may be about another member's partition by then, and must fail.
+
     A member of the current generation can commit in turn, so that its successors do not read again what it has
     processed, also while the next generation is prepared. Only when that is formed a commit has to wait until the
     member has its assignment (REBALANCE_IN_PROGRESS), and one in a transaction does not wait.
@@ -100,7 +125,7 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
     source = "KIP-62; kafka-tlaplus, ValidMemberEpoch; Kafka's ClassicGroup.validateOffsetCommit"
     tested_when = "a coordinator accepts a commit when it has entered a state of the group, or loaded it"
     route = GROUP
-    types = (GrpGen, GrpLoad, GrpCommit)
+    types = (GrpGen, GrpLoad, GrpCommit, CommitInvoke)
     of_groups = True
     unseen = (
         (
@@ -109,6 +134,7 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
         ),
         "whether static members, and members of a group that is not stable, are refused as unknown with reason",
         "tombstones: the reason why an offset expired or was deleted",
+        "in which generation a commit in a transaction was asked for",
     )
 
     def initial(self, key: str, profile: Profile) -> Generations:
@@ -121,6 +147,8 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
         elif type(body) is GrpLoad:
             if body.loaded:
                 state.load(event, body)
+        elif type(body) is CommitInvoke:
+            state.ask(event.node, body)
         elif body.error in REFUSALS:
             return self._refused(state, event, body)
         elif not body.error and body.offset >= 0:
@@ -156,6 +184,9 @@ class StaleMembersCannotCommit(KeyedInvariant[Generations]):
             wrong = f"whose generation is {now.number}"
         else:
             wrong = f"in whose generation {now.number} it is no member" if body.member not in now.members else ""
+        if not wrong and body.generation >= 0 and body.producer_id < 0:
+            earlier = state.asked_before(event, body)
+            wrong = f"though it was asked for in generation {earlier}" if earlier >= 0 else ""
         if not wrong:
             return NOTHING
         sentence = (
@@ -220,12 +251,28 @@ class Owners(State):
                 known.append(member)
                 del known[:-REMEMBERED]
 
+    def may_have_forgotten(self, generation: int) -> bool:
+        """Whether a generation may have had an assignment that is remembered no more."""
+        return len(self.assigned) == REMEMBERED and generation < min(self.assigned)
+
+    def given(self) -> set[str]:
+        """Partitions that were assigned to anybody."""
+        generations = (*self.assigned.values(), *self.loaded.values())
+        return {tp for known in generations for each in known for tps in each.assignment.values() for tp in tps}
+
 
 class OneOwnerAtATime(KeyedInvariant[Owners]):
     """Two members that both read a partition deliver its records twice, and overwrite each other's commits.
 
     Example: generation 5 gives orders-0 to consumer-2 while consumer-1, which is a member of it, has not given orders-0
-    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2.
+    up; or consumer-1 takes orders-0 and orders-1 in generation 5, in which orders-1 was assigned to consumer-2. Or it
+    waits for its assignment in generation 5 when the group begins to rebalance, and is answered that it has none: that
+    was never decided, and it must be told to join again.
+
+    Each member owns its share: consumer-1 has three of four partitions and consumer-2 has one, which their assignor
+    would have given two each. Range shares out each topic by itself; roundrobin and cooperative-sticky all partitions,
+    if the members read the same topics. What a cooperative assignor leaves out, because its owner has to give it up
+    first, may be anybody's.
     """
 
     id = "O4"
@@ -241,7 +288,10 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         "static": "A static member that does not rejoin in time stays a member: it does not know of the generation, "
         "and keeps its partitions until it does.",
     }
-    unseen = ("members that were absent for more generations than the check remembers",)
+    unseen = (
+        "members that were absent for more generations than the check remembers",
+        "shares of roundrobin and cooperative-sticky where members read different topics, and of other assignors",
+    )
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -271,10 +321,16 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
     def _assigned(self, state: Owners, event: Stamped, body: GrpGen) -> Emissions:
         state.tested += 1
         by = Assigned(dict(body.assignment), body.coordinator_epoch, witness(event))
+        known = state.assigned.get(body.generation, [])
+        is_shared_out = not any(each.coordinator_epoch == body.coordinator_epoch for each in known)
+        shares = uneven(body, state.given()) if is_shared_out else ""
         _give(state.assigned, body.generation, by)
         wrong = _overlap(event.node, state.key, body.generation, list(body.members), body.assignment)
         if wrong:
             return self.violated(state.key, wrong, event)
+        if shares:
+            sentence = f"generation {body.generation} of group {state.key} is assigned by {body.protocol}, and {shares}"
+            return self.violated(state.key, sentence, event)
         given = {tp: member for member, tps in body.assignment.items() for tp in tps}
         return self._given_up(state, event, body, given)
 
@@ -318,12 +374,20 @@ class OneOwnerAtATime(KeyedInvariant[Owners]):
         if not any(body.member in each.assignment for each in known):
             # Its coordinator was replaced before it knew that this was committed: the next one found it in its log.
             known = [*known, *state.loaded.get(body.generation, [])]
-        if not known and not body.owned:
+        if not known and state.may_have_forgotten(body.generation):
             return NOTHING
+        members = {member for each in known for member in each.assignment}
+        if not known or (members and body.member not in members):
+            wrong = "in which it is no member" if known else "which was never stable"
+            sentence = (
+                f"{event.node}, as {body.member}, took {', '.join(body.owned) or 'nothing'} in generation "
+                f"{body.generation} of group {state.key}, {wrong}"
+            )
+            return self.violated(state.key, sentence, known[-1].by if known else None, event)
         if any(sorted(each.assignment.get(body.member, [])) == sorted(body.owned) for each in known):
             return NOTHING
-        by = known[-1].by if known else None
-        given = known[-1].assignment.get(body.member, []) if known else []
+        by = known[-1].by
+        given = known[-1].assignment.get(body.member, [])
         sentence = (
             f"{event.node}, as {body.member}, took {', '.join(body.owned) or 'nothing'} in generation "
             f"{body.generation} of group {state.key}; its assignment is {', '.join(given) or 'empty'}"

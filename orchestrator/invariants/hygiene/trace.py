@@ -141,7 +141,7 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
         *("meta.image", "meta.state", "tier.seg", "log.roll", "log.drop", "log.local-start", "rep.fetch"),
         *("rep.truncate", "fetch.told", "fetch.refused", "fetch.remote", "epoch.told", "records.delete"),
         *("grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
-        *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify"),
+        *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify", "txn.added"),
         "coord.refuse",
     ),
     "remote-store": (*_EVERYWHERE, "store.rule", "store.object"),

@@ -44,9 +44,10 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.known_findings import known_as
 from orchestrator.invariants.folds.leftovers import Leftovers
-from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.folds.routes import CALLER, NODE
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
 from orchestrator.invariants.groups.losses import OFFSETS_TOPIC
+from orchestrator.invariants.liveness.acks_0 import REMOTE_STORAGE, WithoutAnswer
 from orchestrator.invariants.liveness.former_controllers import FormerControllers
 from orchestrator.invariants.liveness.lost_decisions import (
     LOST_DECISIONS,
@@ -95,6 +96,7 @@ class Calls(State):
     asked_us: dict[str, int] = {}
     commits: dict[str, list[tuple[int, int]]] = {}
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
+    acks_0: WithoutAnswer = msgspec.field(default_factory=WithoutAnswer)
     profile: Profile = Profile()
 
 
@@ -123,9 +125,6 @@ is still in it, for as long as the time-out of the transaction (``TransactionSta
 COORDINATOR = "coordinator"
 """Connection of a member to the coordinator of its group."""
 
-REMOTE_STORAGE = "remote.log.storage.system.enable"
-"""With it a ListOffsets may wait at its broker for the remote store."""
-
 FOR_OTHERS = frozenset({"JoinGroup", "SyncGroup"})
 """APIs that a coordinator answers when other members have asked, too."""
 
@@ -151,6 +150,9 @@ class CallsEnd(KeyedInvariant[Calls]):
     offsets partitions must be in their ISRs, it answers at once. Only then does it read the next request on that
     connection. A ListOffsets may need the remote store, for as long as its client waits. A controller that is active no
     longer tells all who wait for a commit that it is not, at once, be a window open or not.
+
+    A Produce with acks=0 has no answer. A broker that appends nothing of it must end the connection: otherwise the
+    producer goes on sending its records to a broker that leads no more, and drops them.
     """
 
     id = "X2"
@@ -168,9 +170,14 @@ class CallsEnd(KeyedInvariant[Calls]):
         "whether it answers the last request of a member before its end: earlier requests may have delayed it",
         "unanswered calls outside of windows, beyond their timeout, except by controllers that are active no longer",
         "the time of a server within the timeout of the call, and answers to disconnected callers",
+        (
+            "a Produce with acks=0 of which a part was appended, or whose broker has a remote store or "
+            "`krift.request.service.us`: the trace does not tell what was appended for it"
+        ),
     )
-    route = NODE
-    types = (Rpc, NodeDown)
+    route = CALLER
+    types = (Rpc, NodeDown, LogAppend)
+    cases = {LogAppend: ("leader",)}
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -179,7 +186,8 @@ class CallsEnd(KeyedInvariant[Calls]):
     def initial(self, key: str, profile: Profile) -> Calls:
         group = next((name for name, told in profile.groups.items() if key in told.get("members", ())), "")
         quorum_us, replicas_us = beta(profile, "L1"), beta(profile, "L4")
-        return Calls(key, quorum_us=quorum_us, replicas_us=replicas_us, group=group, profile=profile)
+        acks_0 = WithoutAnswer.of(profile, key)
+        return Calls(key, quorum_us=quorum_us, replicas_us=replicas_us, group=group, acks_0=acks_0, profile=profile)
 
     def hear(self, state: Calls, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -232,8 +240,16 @@ class CallsEnd(KeyedInvariant[Calls]):
             return self.violated(
                 state.key, f"calls of {event.node} were still open at its end, past their timeout: {calls}", event
             )
+        if type(body) is LogAppend:
+            state.acks_0.append(event, body)
+            return NOTHING
         state.tested += 1
         found: Emissions = NOTHING
+        if state.acks_0.ended(state.profile, event, body):
+            sentence = (
+                f"{body.dst} kept the connection of a Produce of {event.node} with acks=0, and appended nothing of it"
+            )
+            return self.violated(state.key, sentence, event)
         if body.outcome == "timeout" or body.took_ms > body.timeout_ms:
             found = self._late(state, event, body)
         if body.connection == COORDINATOR:

@@ -10,7 +10,15 @@ from actors.node.isolation import READ_COMMITTED, READ_UNCOMMITTED
 from actors.node.messages import Api
 from actors.node.spec import is_recreated
 from actors.trace.events import NO_ENTRY, CommittedReturn, ConsPos, Entry, EpochTold, MetaView, PollReturn, Stamped
-from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.folds.fold import (
+    NOTHING,
+    Emissions,
+    Profile,
+    State,
+    Witness,
+    committed_alone,
+    witness,
+)
 from orchestrator.invariants.folds.memory import remember
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import LogMirror
@@ -56,12 +64,16 @@ class Places(State):
     """places: consumer -> what it comes after, if it knows the leader epoch of that. told: consumer -> what it was told
     last of where an epoch ends. unnamed: leader epoch and the epoch asked for -> the last such answer, where the trace
     does not tell who asked. moved: consumer -> its incarnation, and the number of its last event that changed its
-    position. committed: consumer -> what it was told last that its group has committed. hollow: ends that leaders have
-    told of leader epochs, with these, though their logs have no record of them: they begin there."""
+    position. unknown: consumer -> what it comes after, if nobody knows the leader epoch of that. unasked: consumer ->
+    what it comes after, where it has not asked yet, and must before it reads on. committed: consumer -> what it was
+    told last that its group has committed. hollow: ends that leaders have told of leader epochs, with these, though
+    their logs have no record of them: they begin there."""
 
     hollow: list[tuple[int, int]] = []
     places: dict[str, Place] = {}
     moved: dict[str, tuple[int, int]] = {}
+    unknown: dict[str, Place] = {}
+    unasked: dict[str, Place] = {}
     committed: dict[str, Entry] = {}
     told: dict[str, Told] = {}
     unnamed: dict[tuple[int, int], Told] = {}
@@ -122,9 +134,11 @@ class TruncationIsSignalled(LogInvariant[Places]):
     It asks with the leader epoch of its last record, or of a marker or an aborted record behind that one, or, if it
     begins at a committed position, with that of the last record that its group processed, and goes back exactly to the
     offset in the answer. An answer that is not below its position says that nothing before it is lost: it stays there.
+    A position that was committed with its leader epoch, or kept with it, is asked about before anything is read there.
 
     A consumer cannot ask if it does not know the leader epoch before its position: after a look-up, or after a seek to
-    an offset without an epoch, until it gets a record; or if its Fetch version, or its broker, is too old.
+    an offset without an epoch, until it gets a record, or passes a marker; or if its Fetch version, or its broker, is
+    too old. It must not ask then with the leader epoch of the position that it had before: the answer would move it.
     """
 
     id = "M10"
@@ -132,7 +146,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
     source = "KIP-320; KAFKA-7747; KAFKA-7786; Kafka's SubscriptionState.maybeValidatePosition"
     tested_when = (
         "a consumer gets records in another leader epoch than before, and knows the leader epoch before its position; "
-        "it asks a leader for the end of that epoch; or it goes back to the offset in the answer"
+        "it asks a leader for the end of that epoch; it goes back to the offset in the answer; or it begins at a "
+        "position that comes with a leader epoch"
     )
     types = (PollReturn, ConsPos, CommittedReturn, EpochTold, MetaView)
     exemptions = {
@@ -158,6 +173,10 @@ class TruncationIsSignalled(LogInvariant[Places]):
             "Where the handling of requests takes time (`krift.request.service.us`), which consumer a leader answered, "
             "and so whether it does as it was told."
         ),
+        (
+            "A consumer that does not ask about a position which is not the first one of its process: what it gets may "
+            "be of a Fetch from before."
+        ),
     )
 
     def initial(self, key: str, profile: Profile) -> Places:
@@ -168,7 +187,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if type(body) is EpochTold:
             return self._asks(state, event, body, mirror)
         if type(body) is ConsPos:
-            return self._moved(state, event, body)
+            return self._moved(state, event, body, mirror)
         if type(body) is MetaView:
             state.told.pop(event.node, None)  # it had asked about another topic of that name
             return NOTHING
@@ -180,12 +199,25 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return NOTHING
         if body.outcome != "ok" or not body.records:
             return NOTHING
+        return self._reads(state, event, body, mirror)
+
+    def _reads(self, state: Places, event: Stamped, body: PollReturn, mirror: LogMirror) -> Emissions:
         told = state.told.pop(event.node, None)
-        state.moved[event.node] = (event.incarnation, event.seq)
         before, last = state.places.get(event.node), body.records[-1]
+        state.moved[event.node] = (event.incarnation, event.seq)
+        state.unknown.pop(event.node, None)
+        unasked = state.unasked.pop(event.node, None)
         state.places[event.node] = Place(
             last.offset, last.leader_epoch, last.uid, body.leader_epoch, witness(event), body.isolation
         )
+        if unasked is not None and body.leader_epoch >= 0 and not self._cannot_ask(state, event):
+            state.tested += 1
+            sentence = (
+                f"{event.node} read on at {body.records[0].offset:,} of {state.key} in leader epoch "
+                f"{body.leader_epoch}, but its position {unasked.offset + 1:,} came with leader epoch {unasked.epoch}, "
+                f"and it has not asked where that ends"
+            )
+            return self.violated(state.key, sentence, unasked.by, event)
         of_now = told is not None and told.leader_epoch == body.leader_epoch >= 0
         if told is not None and of_now and _next_record(mirror, told.end, body.isolation) < body.records[0].offset:
             where = f"leader epoch {told.epoch} ends at {told.end:,}" if told.end >= 0 else "its log has no such epoch"
@@ -199,18 +231,10 @@ class TruncationIsSignalled(LogInvariant[Places]):
         answer = told if of_now else state.unnamed.get((body.leader_epoch, before.epoch))
         return self._judge(state, event, body, before, answer, mirror)
 
-    def _moved(self, state: Places, event: Stamped, body: ConsPos) -> Emissions:
+    def _moved(self, state: Places, event: Stamped, body: ConsPos, mirror: LogMirror) -> Emissions:
         """A position that was looked up has no leader epoch in Kafka, whatever its answer said."""
         told = state.told.pop(event.node, None)
-        state.moved[event.node] = (event.incarnation, event.seq)
-        before = state.places.pop(event.node, None)
-        isolation = READ_UNCOMMITTED if before is None else before.isolation
-        offset, epoch, _ = state.committed.pop(event.node, NO_ENTRY)
-        if body.reason == "committed" and offset == body.new > 0 and epoch >= 0 and (offset, epoch) not in state.hollow:
-            state.places[event.node] = Place(offset - 1, epoch, "", -1, witness(event), isolation)
-        known = body.epoch >= 0 and body.new > 0 and (body.new, body.epoch) not in state.hollow
-        if body.reason in ("truncation", "seek") and known:
-            state.places[event.node] = Place(body.new - 1, body.epoch, "", -1, witness(event), isolation)
+        self._takes(state, event, body, mirror)
         if body.reason != "truncation":
             return NOTHING
         if body.new >= body.old:
@@ -231,6 +255,35 @@ class TruncationIsSignalled(LogInvariant[Places]):
         )
         return self.violated(state.key, sentence, told.by, event)
 
+    def _takes(self, state: Places, event: Stamped, body: ConsPos, mirror: LogMirror) -> None:
+        """What a consumer comes after with a position, and whether it has to ask about it first."""
+        consumer, by = event.node, witness(event)
+        incarnation, _ = state.moved.get(consumer, (-1, -1))
+        state.moved[consumer] = (event.incarnation, event.seq)
+        state.unknown.pop(consumer, None)
+        state.unasked.pop(consumer, None)
+        before = state.places.pop(consumer, None)
+        isolation = READ_UNCOMMITTED if before is None else before.isolation
+        offset, epoch, _ = state.committed.pop(consumer, NO_ENTRY)
+        if body.reason in ("truncation", "seek"):
+            offset, epoch = body.new, body.epoch
+        elif body.reason != "committed":
+            offset, epoch = body.new, -1
+        if offset != body.new:
+            return
+        place = Place(offset - 1, epoch, "", -1, by, isolation)
+        if offset > 0 and epoch >= 0 and (offset, epoch) not in state.hollow:
+            state.places[consumer] = place
+        if body.reason == "truncation" or mirror.removed or is_recreated(state.key):
+            return  # it has asked, or who was told of one topic may ask about another one of its name
+        if epoch < 0:
+            alone = consumer in committed_alone(state.profile)
+            isolation = READ_COMMITTED if alone else READ_UNCOMMITTED
+            state.unknown[consumer] = msgspec.structs.replace(place, isolation=isolation)
+        # Later on it may take what a Fetch at the same offset brings that it sent before, if it knows no leader.
+        elif body.old < 0 and incarnation < event.incarnation:
+            state.unasked[consumer] = place
+
     def _asks(self, state: Places, event: Stamped, body: EpochTold, mirror: LogMirror) -> Emissions:
         """A consumer that asks takes nothing until it is answered; what it did since then is after the cause. Where it
         has read on since, or has another position, it had given up the request, and takes no answer to it."""
@@ -242,6 +295,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
         answer = Told(event.req, body.current_leader_epoch, body.epoch, body.end, start, witness(event))
         if not event.req:
             remember(state.unnamed, (body.current_leader_epoch, body.asked_epoch), answer, HOLLOWS_REMEMBERED)
+            state.unasked.clear()
         consumer, _, rest = event.cause.partition("/")
         if not event.req.startswith(f"{consumer}>"):
             return NOTHING
@@ -250,7 +304,12 @@ class TruncationIsSignalled(LogInvariant[Places]):
         if state.moved.get(consumer, (0, -1)) > (int(incarnation), int(seq)):
             return NOTHING
         state.told[consumer] = answer
+        asks_first = state.unasked.pop(consumer, None) is not None
+        unknown = state.unknown.get(consumer)
+        if unknown is not None:
+            return self._asks_unknown(state, event, body, consumer, unknown, mirror)
         if place is None:
+            state.tested += asks_first
             return NOTHING
         state.tested += 1
         if body.asked_epoch == place.epoch or _may_have_passed(place, body.asked_epoch, mirror):
@@ -260,6 +319,19 @@ class TruncationIsSignalled(LogInvariant[Places]):
             f"before its position, at {place.offset:,}, was of leader epoch {place.epoch}"
         )
         return self.violated(state.key, sentence, place.by, event)
+
+    def _asks_unknown(
+        self, state: Places, event: Stamped, body: EpochTold, consumer: str, unknown: Place, mirror: LogMirror
+    ) -> Emissions:
+        """It asks about a position of which nobody knows what it comes after. It may have passed something since."""
+        state.tested += 1
+        if _may_have_passed(unknown, body.asked_epoch, mirror):
+            return NOTHING
+        sentence = (
+            f"{consumer} asked {event.node} where leader epoch {body.asked_epoch} of {state.key} ends, but its "
+            f"position {unknown.offset + 1:,} came without a leader epoch, and it has read nothing since"
+        )
+        return self.violated(state.key, sentence, unknown.by, event)
 
     def _judge(
         self, state: Places, event: Stamped, body: PollReturn, before: Place, told: Told | None, mirror: LogMirror
@@ -283,8 +355,7 @@ class TruncationIsSignalled(LogInvariant[Places]):
             f"{state.key} and then read on at {body.records[0].offset:,} in leader epoch {body.leader_epoch}, although "
             f"the log of that epoch {holds}"
         )
-        api = Api.OffsetForLeaderEpoch.name
-        if state.profile.is_older(api, VALIDATED_SINCE, *self._asked(event)):
+        if self._cannot_ask(state, event):
             return self.excused("not-validated", state.key, sentence, before.by, event)
         if told is not None and before.offset < told.start:
             return self.excused("deleted", state.key, sentence, before.by, told.by, event)
@@ -293,7 +364,8 @@ class TruncationIsSignalled(LogInvariant[Places]):
             return self.excused("older-epoch-reaches", state.key, sentence, before.by, event)
         return self.violated(state.key, sentence, before.by, event)
 
-    def _asked(self, event: Stamped) -> tuple[str, str]:
-        """The consumer, and the leader that it reads from."""
+    def _cannot_ask(self, state: Places, event: Stamped) -> bool:
+        """Whether the consumer, or the leader that it reads from, has no version of the API that is used."""
         assert type(event.body) is PollReturn
-        return event.node, event.body.broker
+        api = Api.OffsetForLeaderEpoch.name
+        return state.profile.is_older(api, VALIDATED_SINCE, event.node, event.body.broker)

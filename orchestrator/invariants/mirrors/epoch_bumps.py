@@ -16,7 +16,8 @@ Each = TypeVar("Each")
 EPOCH_BUMP = (
     "An idempotent producer that cannot continue its sequence raises its epoch and renumbers all unanswered records, "
     "written or not (KIP-360). Valid reasons are a leader's correct refusal of its sequence number, when all before it "
-    "is acknowledged or given up, or a failed send, but not a leader's mistake."
+    "is acknowledged or given up, or a send that was answered with an error for good; but not a leader's mistake, nor "
+    "a send whose time is up while others are under way."
 )
 """Exemption."""
 

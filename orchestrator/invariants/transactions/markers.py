@@ -7,7 +7,17 @@ import msgspec
 from actors.config import CONFIG
 from actors.node.errors import KafkaError
 from actors.node.spec import is_recreated
-from actors.trace.events import LogAppend, PartChange, Stamped, TxnGuard, TxnLoad, TxnMarkers, TxnState, TxnVerify
+from actors.trace.events import (
+    LogAppend,
+    PartChange,
+    Stamped,
+    TxnAdded,
+    TxnGuard,
+    TxnLoad,
+    TxnMarkers,
+    TxnState,
+    TxnVerify,
+)
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness
 from orchestrator.invariants.mirrors.epoch_bumps import PRODUCER_EPOCH_MAX
 from orchestrator.invariants.mirrors.leader_epochs import Taint
@@ -229,7 +239,9 @@ class Writes(State):
 class WritesAreInOpenTransactions(LogInvariant[Writes]):
     """A record in a transaction that is unknown to its coordinator is never decided: the last stable offset stays there
     for ever, and no read_committed consumer reads past it. And if a coordinator denies a leader a partition that is in
-    the transaction, its producer aborts that for no reason, and the next one, too.
+    the transaction, its producer aborts that for no reason, and the next one, too. A coordinator that answers a
+    producer has committed first that its partitions are in the transaction, or the one that holds the group of its
+    offsets: its successor has to know.
 
     Example: the batch of producer 7, epoch 3, was in flight to broker-1 when its transaction was aborted by the
     timeout. The abort marker is in the log of orders-0 when the batch arrives, and broker-1 appends it. Until the
@@ -241,9 +253,12 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
     id = "T8"
     title = "A leader appends to a transaction only while its coordinator has it open with this partition"
     source = "KIP-890; KAFKA-14402; KAFKA-12671; Kafka's TransactionCoordinator.handleVerifyPartitionsInTransaction"
-    tested_when = "a leader appends the first batch of a transaction, or its coordinator answers whether it may"
+    tested_when = (
+        "a leader appends the first batch of a transaction, its coordinator answers whether it may, or that partitions "
+        "are in it"
+    )
     of_transactions = True
-    types = (TxnState, TxnLoad, TxnGuard, TxnVerify)
+    types = (TxnState, TxnLoad, TxnGuard, TxnVerify, TxnAdded)
     before_types = (LogAppend,)
     cases = {LogAppend: ("leader",)}
     exemptions = {
@@ -260,7 +275,7 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
         ),
         "denials of a coordinator that is being replaced, or was asked before it had the partition in the transaction",
         "denials of a producer epoch: below transaction.version 2 a fence raises it before that is written",
-        "partitions that a coordinator says are added and are not, where it is not the leader who asks",
+        "what a replaced coordinator says is added",
     )
 
     def initial(self, key: str, profile: Profile) -> Writes:
@@ -313,6 +328,8 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             state.denials.guard(event, state.coordinated.producers.get(body.producer_id))
         elif type(body) is TxnVerify:
             return self._answered(state, event, body, mirror)
+        elif type(body) is TxnAdded:
+            return self._added(state, event, body)
         else:
             state.coordinated.take(state.key, event, mirror)
         return NOTHING
@@ -330,5 +347,23 @@ class WritesAreInOpenTransactions(LogInvariant[Writes]):
             f"{since.node} denied {event.node} with {KafkaError(body.error).name} that {state.key} is in the "
             f"transaction of {_named(body.producer_id, body.producer_epoch)}, but it has it there",
             since,
+            event,
+        )
+
+    def _added(self, state: Writes, event: Stamped, body: TxnAdded) -> Emissions:
+        """A coordinator says that it has the partition in an open transaction: then its log has it there."""
+        producer = state.coordinated.producers.get(body.producer_id)
+        if state.key not in body.partitions or is_recreated(state.key):
+            return NOTHING
+        if producer is not None and body.coordinator_epoch < producer.coordinator_epoch:
+            return NOTHING
+        state.tested += 1
+        if producer is not None and producer.is_open and producer.epoch == body.producer_epoch:
+            return NOTHING
+        return self.violated(
+            state.key,
+            f"{event.node} answered that {state.key} is in the transaction of {body.transactional_id} "
+            f"({_named(body.producer_id, body.producer_epoch)}), but had not committed that",
+            None if producer is None else producer.by,
             event,
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from actors.trace.events import GrpFetch
+import pytest
+from msgspec import structs
+
+from actors.trace.events import GrpCommit, GrpFetch, SendOffsetsInvoke, SendOffsetsReturn
 from orchestrator.invariants.groups.commits import REMEMBERED
-from tests.unit.invariants.groups.stage import GROUP, OFFSETS, GroupTrace, entry
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, PRODUCER, GroupTrace, entry
 from tests.unit.invariants.trace_builder import TP
 
 
@@ -263,6 +266,85 @@ def test_the_last_replica_that_lost_commits(isrs: list[tuple[int, ...]], elr: st
     trace.is_told(trace.looks_up(), None)
     result = trace.result("O1")
     assert (bool(result.violated), bool(result.excused)) == (status == "violated", status == "excused")
+
+
+def in_transaction(stored: list[int]) -> GrpCommit:
+    """A coordinator appends a position of m1."""
+    offset, leader_epoch, _ = stored
+    body = GrpCommit(TP, GROUP, OFFSETS, 0, "m1", 1, offset, leader_epoch, log_offset=0, version=5)
+    return structs.replace(body, producer_id=PRODUCER)
+
+
+def positions(
+    sent: list[int],
+    stored: list[int],
+    version: int = 5,
+    member: str = "m1",
+    producer: int = PRODUCER,
+    outcome: Any = "ok",
+    before: int = 0,
+    after: int = 0,
+) -> GroupTrace:
+    """Positions that are sent to a transaction, and what a coordinator appends. ``before``: commits in other
+    transactions beforehand; ``after``: commits afterwards."""
+    trace = GroupTrace()
+    for _ in range(before):
+        trace.emit("broker-1", in_transaction(sent))
+    trace.emit(ONE, SendOffsetsInvoke("offsets-1", "app", 1, GROUP, "m1", 1, {TP: sent}))
+    commit = in_transaction(stored)
+    trace.emit("broker-1", structs.replace(commit, member=member, version=version, producer_id=producer))
+    for each in range(after):
+        trace.decides(70, before + 1 + each)
+    error = 0 if outcome == "ok" else 22
+    trace.emit(ONE, SendOffsetsReturn("offsets-1", outcome, error, "app", 1, GROUP, {TP: sent}))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored", "more", "has"),
+    [
+        (entry(40, 3), entry(40, 3), {}, ""),
+        (entry(40, 3), entry(40, -1), {"version": 1}, ""),
+        (entry(40, 3, 7), entry(40, 3), {}, ""),  # a TxnOffsetCommit has no metadata epoch
+        (entry(40, 3), entry(40, 3), {"version": 2, "member": ""}, ""),
+        (
+            entry(40, 3),
+            entry(40, -1),
+            {},
+            "broker-1 appended it as 40 (leader epoch none, metadata epoch none)",
+        ),
+        (entry(40, 3), entry(41, 3), {}, "no coordinator has appended that since it was sent"),
+        (entry(40, 3), entry(40, 3), {"producer": -1}, "no coordinator has appended that since it was sent"),
+        (entry(40, 3), entry(40, 3), {"member": "m2"}, "no coordinator has appended that since it was sent"),
+        (entry(40, 3), entry(41, 3), {"before": 3}, "no coordinator has appended that since it was sent"),
+        (entry(40, 3), entry(40, -1), {"outcome": "unknown"}, ""),
+        (entry(40, 3), entry(40, -1), {"after": REMEMBERED}, ""),
+    ],
+)
+def test_positions_for_a_transaction(sent: list[int], stored: list[int], more: dict[str, Any], has: str) -> None:
+    """Shows that positions which are in a transaction, as their application is told, are appended as they were sent
+    since then, as far as the request has room for them."""
+    trace = positions(sent, stored, **more)
+    result = trace.result("O1")
+    if has:
+        (finding,) = result.violations
+        assert finding.sentence == (
+            "consumer-1 was answered that 40 of orders-0 (leader epoch 3, metadata epoch none) for group g is in its "
+            f"transaction, but {has}"
+        )
+    else:
+        told = more.get("outcome", "ok") == "ok" and not more.get("after")
+        assert (result.violated, result.tested) == (0, int(told))
+
+
+def test_positions_that_are_sent_twice() -> None:
+    """Shows that of attempts to store a position one suffices."""
+    trace = GroupTrace()
+    trace.emit(ONE, SendOffsetsInvoke("offsets-1", "app", 1, GROUP, "m1", 1, {TP: entry(40, 3)}))
+    for epoch in (3, -1):
+        trace.emit("broker-1", in_transaction(entry(40, epoch)))
+    trace.emit(ONE, SendOffsetsReturn("offsets-1", "ok", 0, "app", 1, GROUP, {TP: entry(40, 3)}))
+    assert trace.result("O1").violated == 0
 
 
 # ---- M5 ---------------------------------------------------------------------------------------------------------

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from actors.trace.events import GROUP_EXPIRED, GrpGen, GrpLoad
-from tests.unit.invariants.groups.stage import GROUP, OFFSETS, PRODUCER, Coordinated, entry
+from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, PRODUCER, TWO, Coordinated, entry
+from tests.unit.invariants.trace_builder import TP
 
 
 class Remembering(Coordinated):
@@ -328,6 +330,75 @@ def test_a_static_member_that_came_back(members: str, violated: int) -> None:
     assert result.violated == violated
     if violated:
         assert "with the members m1, m2, but generation 5 of it was stable with m1, m3 in" in trace.said()
+
+
+READS = {"m1": ["orders"], "m2": ["orders"]}
+GIVEN = {"m1": ["orders-0", "orders-1"], "m2": ["orders-2"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "reads", "says"),
+    [
+        (GIVEN, READS, ""),
+        ({"m1": ["orders-1", "orders-0"], "m2": ["orders-2"]}, READS, ""),
+        ({"m1": [], "m2": []}, READS, "with nothing as the assignment of member m1, but generation 5 of it was"),
+        ({**GIVEN, "m2": ["orders-1"]}, READS, "with orders-1 as the assignment of member m2, but generation 5 of it"),
+        (GIVEN, {**READS, "m2": []}, "with nothing as the topics of member m2, but generation 5 of it was stable with"),
+        (GIVEN, {}, ""),  # a trace that does not tell
+        ({"m1": GIVEN["m1"], "m3": GIVEN["m2"]}, {"m1": ["orders"], "m3": ["payments"]}, ""),
+        ({"m1": GIVEN["m1"], "m3": []}, READS, "with nothing as the assignment of member m3, but generation 5 of it"),
+        ({"m3": GIVEN["m2"], "m4": GIVEN["m1"]}, READS, ""),
+        ({"m1": GIVEN["m1"]}, READS, ""),  # whose members differ: others judge that
+    ],
+)
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_what_the_members_of_a_loaded_group_have(
+    given: dict[str, list[str]], reads: dict[str, list[str]], says: str, rewritten: bool
+) -> None:
+    """Shows that a coordinator knows what each member of a stable generation is assigned, and which topics it reads,
+    also under the id with which a static member has come back, unless the leader was asked twice for its
+    assignment."""
+    trace = Remembering()
+    trace.begins()
+    members = dict.fromkeys(GIVEN, ONE)
+    stable = GrpGen(OFFSETS, GROUP, "Stable", 5, 0, members=members, assignment=GIVEN, subscribed=READS)
+    trace.emit("broker-1", structs.replace(stable, rewritten=rewritten))
+    trace.leads(2, 1)
+    known = {GROUP: dict.fromkeys(given, ONE)}
+    loaded = GrpLoad(OFFSETS, 1, True, 0, {}, {GROUP: ("Stable", 5)}, known, {GROUP: given}, subscribed={GROUP: reads})
+    trace.emit("broker-2", loaded)
+    expected = says if not rewritten or "topics" in says else ""
+    assert trace.result("O7").violated == bool(expected)
+    if expected:
+        assert f"loaded group g in generation 5 {expected}" in trace.said()
+
+
+def test_a_loaded_group_without_its_members() -> None:
+    """Shows that a generation which was stable with members has them in the log."""
+    for number, violated in ((5, 1), (6, 0)):
+        trace = Remembering()
+        trace.begins()
+        trace.stable(5)
+        trace.leads(2, 1)
+        trace.loads(0, None, 1, 2, g=("Empty", number))
+        assert trace.result("O7").violated == violated
+        if violated:
+            assert "loaded group g without members in generation 5, but generation 5 of it was stable" in trace.said()
+
+
+def test_assignments_that_a_loss_took() -> None:
+    """Shows that the assignment of a generation may be another one after an unclean election."""
+    trace = Remembering()
+    trace.begins()
+    trace.writes()
+    trace.commits_up_to(1, 1)
+    trace.stable(5)
+    trace.elected_uncleanly(2, 1)
+    trace.leads(2, 1)
+    known, other = {GROUP: {"m1": ONE, "m2": TWO}}, {GROUP: {"m1": ["orders-1"], "m2": [TP]}}
+    trace.emit("broker-2", GrpLoad(OFFSETS, 1, True, 0, {}, {GROUP: ("Stable", 5)}, known, other))
+    result = trace.result("O7")
+    assert (result.violated, result.excused) == (0, {"unclean-election": 1})
 
 
 @pytest.mark.parametrize("resigns", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from actors.trace.events import GROUP_EXPIRED, GrpGen
 from tests.unit.invariants.groups.stage import GROUP, OFFSETS, ONE, TWO, GroupTrace
@@ -183,6 +184,38 @@ def test_a_member_that_was_loaded_is_refused() -> None:
     assert status(trace, "O2") == ("violated", 1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "generation", "who", "producer", "earlier"),
+    [
+        ([(10, 2)], 2, ONE, -1, -1),
+        ([(10, 1), (10, 2)], 2, ONE, -1, -1),
+        ([(10, 1)], 2, ONE, -1, 1),
+        ([(10, 0), (10, 1), (11, 2)], 2, ONE, -1, 1),
+        ([(9, 1)], 2, ONE, -1, -1),  # nobody asked for that, as far as is remembered
+        ([(10, 3)], 2, ONE, -1, -1),  # generations of another group of that name
+        ([(10, -1)], 2, ONE, -1, -1),
+        ([(10, 1)], 2, TWO, -1, -1),
+        ([(10, 1)], 2, "", -1, -1),
+        ([(10, 1)], 2, ONE, 7, -1),
+        ([(10, 1), *((20 + each, 1) for each in range(64))], 2, ONE, -1, -1),
+    ],
+)
+def test_the_generation_in_which_a_commit_was_asked_for(
+    asked: list[tuple[int, int]], generation: int, who: str, producer: int, earlier: int
+) -> None:
+    """Shows that a commit which its client asked for in an earlier generation violates O2, unless it asked for the same
+    in this one, too, or the trace does not tell."""
+    trace = GroupTrace()
+    trace.gen("Stable", generation)
+    for offset, number in asked:
+        trace.commits(offset, generation=number)
+    cause = f"{who}/0/9" if who else ""
+    trace.decides(10, generation=generation, asked=cause, producer=producer)
+    assert trace.result("O2").violated == (earlier >= 0)
+    if earlier >= 0:
+        assert sentence(trace, "O2").endswith(f"of group g, though it was asked for in generation {earlier}")
+
+
 # ---- O4 ---------------------------------------------------------------------------------------------------------
 
 
@@ -288,6 +321,130 @@ def test_generations_rise() -> None:
     trace.owns(ONE, TP, 1)
     trace.owns(ONE, TP, 2)
     assert status(trace, "O5") == ("held", 5)
+
+
+def test_an_assignment_of_no_generation() -> None:
+    """Shows that a member takes nothing only in a generation that was stable, or that a coordinator found in its log,
+    and of which it is a member; one that may be too old to be remembered is not judged."""
+    trace = GroupTrace()
+    trace.stable(1)
+    trace.gen("CompletingRebalance", 2)
+    trace.owns(TWO, "", 2)
+    assert sentence(trace, "O4") == "consumer-2, as m2, took nothing in generation 2 of group g, which was never stable"
+    trace = GroupTrace()
+    trace.gen("CompletingRebalance", 2)
+    trace.loads_stable(2, m1=TP, m2="")
+    trace.owns(TWO, "", 2)
+    assert trace.result("O4").violated == 0
+    trace.owns(TWO, "", 2, member="m3")
+    assert sentence(trace, "O4").endswith("as m3, took nothing in generation 2 of group g, in which it is no member")
+    for first, violated in ((2, 0), (1, 1)):
+        trace = GroupTrace()
+        for generation in range(first, first + 64):
+            if generation != 5:
+                trace.stable(generation, m1=TP, m2="")
+        trace.stable(70, m1=TP, m2="")
+        trace.owns(TWO, "", 1 if first == 2 else 5)
+        assert trace.result("O4").violated == violated
+
+
+def test_an_assignment_that_the_coordinator_cannot_read() -> None:
+    """Shows that members of a group whose assignments nobody can read may take nothing."""
+    trace = GroupTrace()
+    trace.emit("broker-1", GrpGen(OFFSETS, GROUP, "Stable", 2, 0, members={"m1": ONE, "m2": TWO}))
+    trace.owns(TWO, "", 2)
+    assert trace.result("O4").violated == 0
+
+
+READS = {"m1": ["orders"], "m2": ["orders"], "m3": ["orders"]}
+PAYMENTS = {"m1": ["orders", "payments"], "m2": ["orders"], "m3": ["payments"]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reads", "given", "says"),
+    [
+        ("range", READS, {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3", "m3": "orders-4"}, ""),
+        (
+            "range",
+            READS,
+            {"m1": "orders-0 orders-1 orders-2", "m2": "orders-3", "m3": "orders-4"},
+            "m1 has 3 instead of 1 or 2 of the 5 partitions of orders",
+        ),
+        ("range", READS, {"m1": "orders-0 orders-1"}, "m1 has 2 instead of 0 or 1 of the 2 partitions of orders"),
+        ("range", PAYMENTS, {"m1": "orders-0 payments-0 payments-1", "m2": "orders-1", "m3": "payments-2"}, ""),
+        (
+            "range",
+            PAYMENTS,
+            {"m1": "orders-0 payments-0", "m2": "orders-1", "m3": "payments-1 payments-2 payments-3"},
+            "m1 has 1 instead of 2 of the 4 partitions of payments",
+        ),
+        ("roundrobin", READS, {"m1": "orders-0", "m2": "orders-1"}, ""),
+        (
+            "roundrobin",
+            READS,
+            {"m1": "orders-0 orders-1"},
+            "m1 has 2 instead of 0 or 1 of the 2 partitions",
+        ),
+        ("roundrobin", PAYMENTS, {"m1": "orders-0 payments-0 orders-1"}, ""),
+        ("roundrobin", {}, {"m1": "orders-0 orders-1"}, ""),  # a trace that does not tell
+        ("another", READS, {"m1": "orders-0 orders-1"}, ""),
+        (
+            "cooperative-sticky",
+            READS,
+            {"m1": "orders-0 orders-1"},
+            "m1 has 2 instead of 0 or 1 of the 2 partitions",
+        ),
+    ],
+)
+def test_shares(protocol: str, reads: dict[str, list[str]], given: dict[str, str], says: str) -> None:
+    """Shows that each member of a generation must have what the assignor gives it, where the trace tells what they
+    read."""
+    trace = GroupTrace()
+    trace.emit("broker-1", shared(protocol, 2, given, reads))
+    assert trace.result("O4").violated == bool(says)
+    if says:
+        assert sentence(trace, "O4") == f"generation 2 of group g is assigned by {protocol}, and {says}"
+
+
+def shared(
+    protocol: str, generation: int, given: dict[str, str], reads: dict[str, list[str]], epoch: int = 0
+) -> GrpGen:
+    """A stable generation of three members."""
+    members = {"m1": ONE, "m2": TWO, "m3": "consumer-3"}
+    assignment = {member: given.get(member, "").split() for member in members}
+    stable = GrpGen(OFFSETS, GROUP, "Stable", generation, epoch, "m1", protocol, members, assignment)
+    return structs.replace(stable, subscribed=reads)
+
+
+def test_what_has_to_be_given_up_first() -> None:
+    """Shows that a cooperative assignor may leave out partitions that somebody had before, which may be anybody's; who
+    has more than a share of all has too many."""
+    before = {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3", "m3": "orders-4 orders-5"}
+    everything = {"m1": "orders-0 orders-1 orders-2", "m2": "orders-3 orders-4 orders-5"}
+    for earlier, given, violated in (
+        (before, {"m1": "orders-0 orders-1", "m2": "orders-2"}, 0),
+        (before, {"m1": "orders-0 orders-1 orders-2"}, 1),
+        (before, {"m1": "orders-0 orders-1", "m2": "orders-2 orders-3 orders-4 orders-5"}, 1),
+        ({}, {"m1": "orders-0 orders-1", "m2": "orders-2"}, 1),
+        (everything, {"m1": "orders-0 orders-1", "m2": "orders-3 orders-4"}, 0),
+    ):
+        trace = GroupTrace()
+        trace.emit("broker-1", shared("another", 1, earlier, READS))
+        trace.emit("broker-1", shared("cooperative-sticky", 2, given, READS))
+        assert trace.result("O4").violated == violated, given
+
+
+def test_shares_of_one_generation_are_judged_once() -> None:
+    """Shows that a static member that comes back with other subscriptions keeps what it has, while the next coordinator
+    may form the generation anew."""
+    given = {"m1": "orders-0 orders-1", "m2": "orders-2", "m3": "orders-3"}
+    reads = {**READS, "m1": ["payments"]}
+    for epoch, violated in ((0, 0), (1, 1)):
+        trace = GroupTrace()
+        trace.emit("broker-1", shared("range", 2, given, READS))
+        again = {"m1": "orders-0", "m2": "orders-1 orders-2 orders-3"}
+        trace.emit("broker-1", shared("range", 2, again, reads, epoch))
+        assert trace.result("O4").violated == violated
 
 
 def test_a_generation_that_goes_back() -> None:

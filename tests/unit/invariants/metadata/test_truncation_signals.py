@@ -34,17 +34,17 @@ def reads_on(trace: TraceBuilder, *records: tuple[int, str]) -> str:
     return trace.polled(READER, *records, broker=2, epoch=1, batch_epoch=1)
 
 
-def asks(trace: TraceBuilder, epoch: int, told: tuple[int, int]) -> None:
-    """The reader asks broker-2, which leads in leader epoch 1, where ``epoch`` ends; it goes on with the answer."""
-    last = next(event.id for event in reversed(trace.events) if event.node == READER)
-    trace.cause, trace.req = last, f"{READER}>broker-2:metadata:0.0#6"
+def asks(trace: TraceBuilder, epoch: int, told: tuple[int, int], reader: str = READER) -> None:
+    """A reader asks broker-2, which leads in leader epoch 1, where ``epoch`` ends; it goes on with the answer."""
+    last = next(event.id for event in reversed(trace.events) if event.node == reader)
+    trace.cause, trace.req = last, f"{reader}>broker-2:metadata:0.0#6"
     trace.emit("broker-2", EpochTold(TP, -1, 1, 1, epoch, *told))
     trace.cause = ""
 
 
 def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
     """Shows that a consumer which asks where another leader epoch ends than that of the record it has last violates
-    M10, and that a position nobody knows the leader epoch of is not judged."""
+    M10."""
     right = elected("x")
     asks(right, 0, (0, 1))
     assert (right.result("M10").status, right.result("M10").tested) == ("held", 1)
@@ -55,10 +55,98 @@ def test_a_reader_asks_with_the_leader_epoch_of_its_last_record() -> None:
         "was of "
         "leader epoch 0"
     )
-    sought = elected("x")
-    sought.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
-    asks(sought, 1, (1, 2))
-    assert sought.result("M10").violated == 0
+
+
+def test_a_position_without_a_leader_epoch_is_not_asked_about() -> None:
+    """Shows that a consumer which looked its position up, or sought it by offset, violates M10 if it asks where a
+    leader epoch ends before it has read there, and not if it had asked before; afterwards it asks with that of its
+    record."""
+    for reason in ("assign", "reset", "seek"):
+        trace = elected("x")
+        trace.emit(READER, ConsPos(TP, 3, 1, -1, reason))
+        asks(trace, 0, (0, 1))
+        assert trace.result("M10").violations[0].sentence == (
+            "consumer-1 asked broker-2 where leader epoch 0 of orders-0 ends, but its position 1 came without a leader "
+            "epoch, and it has read nothing since"
+        )
+    before = elected("x")
+    last = next(event.id for event in reversed(before.events) if event.node == READER)
+    before.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
+    before.cause, before.req = last, f"{READER}>broker-2:metadata:0.0#6"
+    before.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 1))
+    assert before.result("M10").violated == 0
+    for asked, violated in ((0, 1), (1, 0)):
+        read = elected("x")
+        read.emit(READER, ConsPos(TP, 3, 1, -1, "seek"))
+        reads_on(read, (1, "x"))
+        asks(read, asked, (asked, 1))
+        assert read.result("M10").violated == violated, asked
+
+
+def test_a_position_of_a_group_without_a_leader_epoch_is_not_asked_about() -> None:
+    """Shows that a member asks about a committed position if it was committed with a leader epoch, and that nobody
+    can say where the trace does not tell what it was told."""
+    for told, violated in ((0, 0), (-1, 1), (None, 0)):
+        trace = elected("x")
+        if told is not None:
+            trace.emit("consumer-2", CommittedReturn("look-up", "ok", 0, "g", [TP], {TP: [3, told, -1]}))
+        trace.emit("consumer-2", ConsPos(TP, -1, 3, -1, "committed"))
+        asks(trace, 0, (0, 1), "consumer-2")
+        assert trace.result("M10").violated == violated, told
+
+
+def begins(old: int, new: int, epoch: int = 0, again: bool = False, **profile: Any) -> TraceBuilder:
+    """Consumer-2 seeks to a position with a leader epoch. ``again``: it had read up to 2 before."""
+    trace = elected("x", "y", "z", has=("a", "b", "c"), **profile)
+    if again:
+        trace.polled("consumer-2", (1, "b"), epoch=0, batch_epoch=0)
+    trace.emit("consumer-2", ConsPos(TP, old, new, epoch, "seek"))
+    return trace
+
+
+def test_a_position_with_a_leader_epoch_is_asked_about_first() -> None:
+    """Shows that a consumer which begins at a position that it knows the leader epoch of violates M10 if it reads there
+    before it has asked where that ends, also if nothing is lost."""
+    for asked, violated in ((True, 0), (False, 1)):
+        trace = begins(-1, 3)
+        if asked:
+            asks(trace, 0, (0, 3), "consumer-2")
+        trace.req = ""
+        trace.polled("consumer-2", (3, "x"), broker=2, epoch=1, batch_epoch=1)
+        result = trace.result("M10")
+        assert (result.violated, result.tested > 0) == (violated, True), asked
+    assert result.violations[0].sentence == (
+        "consumer-2 read on at 3 of orders-0 in leader epoch 1, but its position 3 came with leader epoch 0, and it "
+        "has not asked where that ends"
+    )
+
+
+def test_who_need_not_ask_about_a_position_with_a_leader_epoch() -> None:
+    """Shows that a consumer need not ask about a position without a leader epoch, with a leader whose epoch it does not
+    know or that is too old, or if it had another position: a Fetch from before may bring its records."""
+    for trace, violated in (
+        (begins(-1, 3), 1),
+        (begins(-1, 3, epoch=-1), 0),
+        (begins(-1, 3, versions={"OffsetForLeaderEpoch": [0, 2]}), 0),
+        (begins(2, 3, again=True), 0),
+        (begins(-1, 3, again=True), 0),
+        (begins(2, 2, again=True), 0),
+        (begins(2, 1, again=True), 0),
+    ):
+        trace.polled("consumer-2", (3, "x"), broker=2, epoch=1, batch_epoch=1)
+        assert trace.result("M10").violated == violated
+    unchecked = begins(-1, 3)
+    unchecked.polled("consumer-2", (3, "x"), broker=2, batch_epoch=1)
+    assert unchecked.result("M10").violated == 0
+    restarted = begins(-1, 3, again=True)
+    restarted.up("consumer-2", "consumer")
+    restarted.emit("consumer-2", ConsPos(TP, -1, 3, 0, "seek"))
+    restarted.polled("consumer-2", (3, "x"), broker=2, epoch=1, batch_epoch=1)
+    assert restarted.result("M10").violated == 1
+    unnamed = begins(-1, 3)
+    unnamed.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 3))
+    unnamed.polled("consumer-2", (3, "x"), broker=2, epoch=1, batch_epoch=1)
+    assert unnamed.result("M10").violated == 0
 
 
 def test_a_member_that_begins_at_a_committed_position() -> None:
@@ -72,6 +160,7 @@ def test_a_member_that_begins_at_a_committed_position() -> None:
             trace.cause, trace.req = trace.events[-1].id, "consumer-2>broker-2:metadata:0.0#6"
             trace.emit("broker-2", EpochTold(TP, -1, 1, 1, epoch, 0, 1))
         else:
+            trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 0, 0, 4))
             trace.polled("consumer-2", (3, "z"), broker=2, epoch=1, batch_epoch=1)
         assert trace.result("M10").violated == violated, (epoch, where)
 
@@ -122,6 +211,8 @@ def test_a_reader_goes_back_to_where_the_log_begins() -> None:
         trace.req = ""
         trace.emit("consumer-2", CommittedReturn("look-up", "ok", 0, "g", [TP], {TP: [2, 0, -1]}))
         trace.emit("consumer-2", ConsPos(TP, -1, 2, -1, "committed"))
+        asks(trace, 0, (0, told), "consumer-2")
+        trace.req = ""
         reads_on(trace, (told, "xyz"[told]))
         trace.polled("consumer-2", (2, "z"), broker=2, epoch=1, batch_epoch=1)
         assert trace.result("M10").violated == violated, told
@@ -196,11 +287,17 @@ def test_an_epoch_that_the_leader_has_elsewhere() -> None:
 
 
 def passed(
-    marker: Literal["commit", "abort"], aborted: bool = False, isolation: int = 1, back: bool = False
+    marker: Literal["commit", "abort"],
+    aborted: bool = False,
+    isolation: int = 1,
+    back: bool = False,
+    sought: bool = False,
 ) -> TransactionTrace:
     """The reader got a record of leader epoch 0, behind which the leader of epoch 1 has a marker, or a record of a
-    transaction and its marker; it asks where epoch 1 ends. ``back``: it had gone back to that record."""
-    trace = TransactionTrace()
+    transaction and its marker; it asks where epoch 1 ends. ``back``: it had gone back to that record; ``sought``: it
+    has sought the offset behind it."""
+    level = {READER: {"config": {"isolation.level": "read_committed" if isolation else "read_uncommitted"}}}
+    trace = TransactionTrace(nodes=level)
     trace.lead(1)
     trace.write("a", producer=9)
     trace.write("a", broker=2, role="follower", producer=9)
@@ -216,6 +313,8 @@ def passed(
     trace.high_watermark("broker-2", trace.log_end(2), epoch=1)
     if back:
         trace.emit(READER, ConsPos(TP, 4, 1, 0, "truncation"))
+    if sought:
+        trace.emit(READER, ConsPos(TP, 4, 2, -1, "seek"))
     trace.cause = next(event.id for event in reversed(trace.events) if event.node == READER)
     trace.req = f"{READER}>broker-2:metadata:0.0#6"
     trace.emit("broker-2", EpochTold(TP, -1, 1, 1, 1, 1, trace.log_end(2)))
@@ -230,6 +329,9 @@ def test_what_a_reader_passes_without_being_given_it() -> None:
     assert passed("abort", aborted=True, back=True).result("M10").violated == 0
     assert passed("commit", isolation=0).result("M10").violated == 0
     assert passed("abort", aborted=True, isolation=0).result("M10").violated == 1
+    assert passed("commit", isolation=0, sought=True).result("M10").violated == 0
+    assert passed("abort", aborted=True, sought=True).result("M10").violated == 0
+    assert passed("abort", aborted=True, isolation=0, sought=True).result("M10").violated == 1
 
 
 def test_an_answer_to_a_request_that_was_given_up_does_not_count() -> None:
@@ -255,7 +357,7 @@ def test_an_answer_about_a_position_that_has_changed_does_not_count() -> None:
         sent = next(event.id for event in reversed(trace.events) if event.node == READER)
         if told == "before":
             asks(trace, 0, (0, 1))
-        found = trace.emit(READER, ConsPos(TP, 3, 2, -1, "seek"))
+        found = trace.emit(READER, ConsPos(TP, 3, 2, 0 if told == "asked-later" else -1, "seek"))
         if told != "before":
             trace.cause = sent if told == "after" else found
             trace.req = f"{READER}>broker-2:metadata:0.0#5"

@@ -16,6 +16,7 @@ from actors.trace.events import (
     LogAppend,
     Polled,
     PollReturn,
+    TxnAdded,
     TxnGuard,
     TxnLoad,
     TxnLoaded,
@@ -184,6 +185,12 @@ class TransactionTrace(TraceBuilder):
         """Another broker has read the transaction log."""
         loaded = {APP: TxnLoaded(state, PRODUCER, epoch, list(partitions), version, timeout_ms, start_ms)}
         return self.emit(node, TxnLoad(STATE, coordinator_epoch, True, end, loaded))
+
+    def says_added(
+        self, epoch: int = 3, partitions: tuple[str, ...] = (TP,), node: str = "broker-1", coordinator_epoch: int = 0
+    ) -> str:
+        """The coordinator answers a producer that these partitions are in its transaction."""
+        return self.emit(node, TxnAdded(STATE, APP, PRODUCER, epoch, list(partitions), coordinator_epoch))
 
     # ---- leaders that ask the coordinator ----------------------------------------------------------------
 

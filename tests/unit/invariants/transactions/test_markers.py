@@ -460,3 +460,61 @@ def test_a_denial_by_a_coordinator_that_has_read_its_log_anew() -> None:
         "broker-1 denied broker-2 with TRANSACTION_ABORTABLE that orders-0 is in the transaction of producer id 7, "
         "epoch 3, but it has it there"
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "status"),
+    [
+        ("begins", "held"),
+        ("adds", "held"),
+        ("loads", "held"),
+        ("again", "held"),
+        ("nothing", "violated"),
+        ("another-partition", "violated"),
+        ("another-epoch", "violated"),
+        ("decided", "violated"),
+        ("completed", "violated"),
+    ],
+)
+def test_what_a_coordinator_says_is_added(before: str, status: str) -> None:
+    """Shows that a coordinator says that a partition is in a transaction only if its log has it there, by its own
+    record or by that of another one, in a transaction that is open in this epoch."""
+    trace = TransactionTrace()
+    if before == "adds":
+        trace.begins(partitions=(OTHER_TP,))
+        trace.state("Ongoing", "Ongoing", partitions=(OTHER_TP, TP))
+    elif before == "loads":
+        trace.loads("Ongoing", 3, 1)
+    elif before == "another-partition":
+        trace.begins(partitions=(OTHER_TP,))
+    elif before == "another-epoch":
+        trace.begins(epoch=2)
+    elif before != "nothing":
+        trace.begins()
+    if before in ("decided", "completed", "again"):
+        trace.decides(commits=True)
+    if before in ("completed", "again"):
+        trace.completes(commits=True)
+    if before == "again":
+        trace.state("CompleteCommit", "Ongoing", epoch=4)
+    node, epoch = ("broker-2", 1) if before == "loads" else ("broker-1", 0)
+    trace.says_added(4 if before == "again" else 3, (OTHER_TP, TP), node, epoch)
+    result = trace.result("T8")
+    violated = [each for each in result.violations if f"that {TP} is in" in each.sentence]
+    assert bool(violated) == (status == "violated")
+    if violated:
+        assert violated[0].sentence == (
+            f"broker-1 answered that {TP} is in the transaction of app-1 (producer id 7, epoch 3), but had not "
+            "committed that"
+        )
+
+
+def test_what_a_replaced_coordinator_says_is_added() -> None:
+    """Shows that a coordinator which does not know of its successor says what it has."""
+    trace = TransactionTrace()
+    trace.begins()
+    trace.loads("Ongoing", 3, 1)
+    trace.decides(commits=False, node="broker-2", coordinator_epoch=1)
+    trace.says_added()
+    result = trace.result("T8")
+    assert (result.violated, result.tested) == (0, 0)
