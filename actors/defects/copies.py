@@ -193,6 +193,17 @@ COPY_DEFECTS: tuple[Defect, ...] = (
         nemesis="tiers",
     ),
     Defect(
+        "metadata-topic-given-up",
+        WHERE,
+        "L21",
+        "A broker that has met an error of the metadata topic tells it nothing any more, so that no copy succeeds.",
+        nemesis="tiers",
+        settings=(
+            "config.remote.log.manager.task.interval.ms=100",
+            "config.rlmm.config.remote.log.metadata.consume.wait.ms=500",
+        ),
+    ),
+    Defect(
         "copy-lag-unheeded",
         WHERE,
         "L17",

@@ -54,6 +54,7 @@ from orchestrator.invariants.liveness.cluster import (
 )
 from orchestrator.invariants.liveness.committed_positions import PositionsAreFound
 from orchestrator.invariants.liveness.convergence import Converges
+from orchestrator.invariants.liveness.copies import CopiesSucceed
 from orchestrator.invariants.liveness.groups import GroupsGetTogether
 from orchestrator.invariants.liveness.metadata import ClientsGetTheCurrentMetadata, ImagesGetToTheEnd
 from orchestrator.invariants.liveness.preferred_leaders import PreferredLeadersComeBack
@@ -303,6 +304,7 @@ def _of_progress() -> list[AnyFold]:
         AcknowledgedIsOnAll(),
         Converges(),
         RetentionIsCarriedOut(),
+        CopiesSucceed(),
         SegmentsAreRolled(),
         ClientsGetTheCurrentMetadata(),
         CallsEnd(),

@@ -587,6 +587,9 @@ PROOFS: dict[str, Proof] = {
     "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
     "passing-errors-end-producers": Proof("transactions", r"gave .* up with [A-Z_]+"),
     "answers-taken-for-damaged": Proof("remote-reads", r"from remote storage up with UNKNOWN_SERVER_ERROR, although"),
+    "metadata-topic-given-up": Proof(
+        "untold-copies", r"has begun to copy the segment of \w+-0 up to .* not finished any"
+    ),
     "never-stand": Proof("comes-back", r"no quorum leader was acknowledged by most of the 3 voters within"),
     "leader-always-preferred": Proof(
         "other-leader", r"elected broker-1 for orders-0 .*\(alter-isr\), although broker-\d leads and could go on"

@@ -104,6 +104,7 @@ GIVEN_AWAY = {
     "moved-lookups": ("tiers", "loss-leaves-reads"),
     "crowded-fetches": ("tiers", "remote-fetch-waits-as-asked"),
     "forgotten-start": ("tiers", "log-start-unfound"),
+    "untold-copies": ("tiers", "metadata-topic-given-up"),
     "passed-reader": ("retention", "below-start-served"),
     "start-in-segment": ("retention", "log-starts-uncheckpointed"),
     "changed-limits": ("retention", "limits-not-taken-up"),

@@ -400,9 +400,9 @@ class RemoteLogMetadataManager(msgspec.Struct):
             self.paused = True
             turn.step.set_timer(RETRY, RETRY_MS)
 
-    def on_retry(self) -> None:
+    def on_retry(self, turn: Turn) -> None:
         """The pause after a failure is over."""
-        self.paused = False
+        self.paused = "metadata-topic-given-up" in turn.step.defects
 
     def on_initialize(self) -> None:
         """The topic may be asked for again."""
@@ -411,7 +411,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
 
 COMPONENT: Component[RemoteLogMetadataManager, Turn] = Component(
     timers={
-        RETRY: lambda manager, turn, _: manager.on_retry(),
+        RETRY: lambda manager, turn, _: manager.on_retry(turn),
         INITIALIZE: lambda manager, turn, _: manager.on_initialize(),
     },
     answers={

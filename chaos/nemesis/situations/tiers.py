@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chaos.nemesis.parts import Pattern, entry, lasting, later
+from chaos.nemesis.parts import Pattern, early, entry, lasting, later
 from chaos.nemesis.scene import Part, Scene
 
 COPIED_US = 4_000_000
@@ -105,11 +105,21 @@ def forgotten_start(scene: Scene, at_us: int) -> list[Part]:
     return [entry(scene, at_us, {"crash": replicas}, lasting(scene, 100_000, 1_000_000))]
 
 
+def untold_copies(scene: Scene, at_us: int) -> list[Part]:
+    """A leader does not reach another broker, for longer than its requests, or a member of an ISR, may take. It goes on
+    without it, and cannot tell the metadata topic of its copies, where that one leads. Then all is well again."""
+    other = f"followers({scene.tp})[0]" if scene.cast.tps[scene.tp] > 1 else "brokers"
+    cut: Part = {"partition": {"from": [f"leader({scene.tp})"], "to": [other]}}
+    lasts_us = scene.cast.waits_us + lasting(scene, 500_000, 2_500_000)
+    return [entry(scene, later(scene, early(at_us), 0, 1_000_000), cut, lasts_us)]
+
+
 TIERS: dict[str, Pattern] = {
     "slow-lookups": slow_lookups,
     "crowded-lookups": crowded_lookups,
     "moved-lookups": moved_lookups,
     "crowded-fetches": crowded_fetches,
     "forgotten-start": forgotten_start,
+    "untold-copies": untold_copies,
 }
 """What a cluster with a remote store alone has."""

@@ -229,6 +229,19 @@ BOUNDS: dict[str, Bound] = {
             Timer("broker.session.timeout.ms", 0.5, "a broker that hears nothing sees then that this time is over"),
         ),
     ),
+    "L21": Bound(
+        "a leader finishes the copy of a segment",
+        (
+            Timer("remote.log.manager.task.interval.ms", 2, "the runs of its task after one that failed"),
+            Timer(
+                "request.timeout.ms", 1, "a request that was under way to the store, or to the leader of its metadata"
+            ),
+            Timer("reconnect.backoff.max.ms", 1, "a connection to one of them"),
+            Timer(
+                "rlmm.config.remote.log.metadata.consume.wait.ms", 1, "it hears of what it has told the metadata topic"
+            ),
+        ),
+    ),
     "R13": Bound(
         "a copy that need not be retained goes",
         (Timer("remote.log.manager.task.interval.ms", 2, "the task that looks, and one look that came too early"),),
