@@ -121,6 +121,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="upgrade",
     ),
     Defect(
+        "shutdown-offset-moves",
+        "actors.controller",
+        "P27",
+        "The offset that all brokers must reach before a broker may stop moves with each of its heartbeats.",
+        nemesis="upgrade",
+    ),
+    Defect(
         "shutdown-unregistered",
         "actors.controller",
         "P9",

@@ -199,6 +199,9 @@ PROOFS: dict[str, Proof] = {
         "shutdown-told-late",
         r"fenced broker-1/0, which asked to stop, although broker-3 had not applied the metadata log",
     ),
+    "shutdown-offset-moves": Proof(
+        "shutdown-told-late", r"did not let broker-1/0 stop, although it leads nothing, and all active brokers had said"
+    ),
     "elr-cleared-by-any-key": Proof(
         "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
     ),
