@@ -181,6 +181,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "IncrementalAlterConfigs is answered as if validate_only were true: nothing is written.",
         nemesis="tiers",
     ),
+    Defect(
+        "unclean-unmarked",
+        "actors.controller",
+        "P21",
+        "An unclean election does not mark the leader as recovering.",
+        nemesis="unclean",
+    ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect(
         "preferred-elected-uncleanly",

@@ -479,6 +479,9 @@ PROOFS: dict[str, Proof] = {
     "last-known-before-eligible": Proof(
         "last-known", r"elected broker-1 .*\(unclean\), the last known leader, although \[2\] is eligible"
     ),
+    "unclean-unmarked": Proof(
+        "reads-on", r"elected broker-\d for orders-0 in leader epoch \d+ \(unclean\), without marking it as recovering"
+    ),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
     "list-log-end": Proof(
         "tail", r"reported [\d,]+ as the latest offset .* to (\S+) after broker-1 .* had reported [\d,]+ to \1"
