@@ -389,7 +389,7 @@ class Controller(msgspec.Struct):
         )
         last = self._finish(turn, connection, request, changes, response)
         if following is BrokerControlState.CONTROLLED_SHUTDOWN:
-            self.heartbeats.begin_controlled_shutdown(broker.id, last)
+            self.heartbeats.begin_controlled_shutdown(broker.id, last, "shutdown-offset-moves" in step.defects)
         elif following is BrokerControlState.SHUTDOWN_NOW and "session-outlives-shutdown" not in step.defects:
             self.heartbeats.remove_session(broker.id)
 

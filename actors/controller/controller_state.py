@@ -7,7 +7,13 @@ from collections.abc import Callable
 from actors.controller.changes import Change
 from actors.log.batch import Batch, payload
 from actors.metadata.metadata_state import MetadataState
-from actors.metadata.registrations import NO_LEADER, BrokerRegistration, PartitionRegistration, TopicRemoval
+from actors.metadata.registrations import (
+    NO_LEADER,
+    RECOVERING,
+    BrokerRegistration,
+    PartitionRegistration,
+    TopicRemoval,
+)
 from actors.node.spec import ClusterSpec
 from actors.node.step import Step
 from actors.trace.events import BrokerReg, ConfigChange, PartChange, PartRemove
@@ -101,6 +107,7 @@ def _part_change(
         min_isr,
         change.asked,
         {str(broker_id): epoch for broker_id, epoch in change.members.items()},
+        changed.leader_recovery_state == RECOVERING,
     )
 
 

@@ -131,7 +131,8 @@ class PartitionChangeBuilder:
         if unclean:
             # No replica is told to truncate: those that return diverge from the new leader's log and follow it.
             record.isr.append(leader)
-            if self.partition.leader_recovery_state != RECOVERING:
+            unmarked = "unclean-unmarked" in self.rules.defects
+            if self.partition.leader_recovery_state != RECOVERING and not unmarked:
                 record.leader_recovery_state = RECOVERING
             return "unclean"
         if leader in self.target_elr:

@@ -103,10 +103,10 @@ class BrokerHeartbeatManager(msgspec.Struct):
         if fenced:
             state.controlled_shutdown_offset = -1
 
-    def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """The leaderships were moved at ``offset``; only the first call counts."""
+    def begin_controlled_shutdown(self, broker_id: int, offset: int, anew: bool) -> None:
+        """The leaderships were moved at ``offset``; only the first call counts, unless it is to begin ``anew``."""
         state = self.states.setdefault(broker_id, BrokerHeartbeatState())
-        if state.controlled_shutdown_offset < 0:
+        if state.controlled_shutdown_offset < 0 or anew:
             state.controlled_shutdown_offset = offset
 
     def lowest_active_offset(self, state: ControllerState) -> int:

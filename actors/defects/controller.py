@@ -121,6 +121,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="upgrade",
     ),
     Defect(
+        "shutdown-offset-moves",
+        "actors.controller",
+        "P27",
+        "The offset that all brokers must reach before a broker may stop moves with each of its heartbeats.",
+        nemesis="upgrade",
+    ),
+    Defect(
         "shutdown-unregistered",
         "actors.controller",
         "P9",
@@ -173,6 +180,13 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "Q19",
         "IncrementalAlterConfigs is answered as if validate_only were true: nothing is written.",
         nemesis="tiers",
+    ),
+    Defect(
+        "unclean-unmarked",
+        "actors.controller",
+        "P21",
+        "An unclean election does not mark the leader as recovering.",
+        nemesis="unclean",
     ),
     Defect("unclean-anyway", "actors.controller", "P21", "Elections are unclean where that is not allowed."),
     Defect(

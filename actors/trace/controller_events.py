@@ -12,7 +12,8 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     ``elr``, ``last_known_elr``: the eligible leader replicas and the last known leader (KIP-966), both empty while
     the feature is off. ``min_isr``: least ISR that the controller judges by at this offset, the topic's replication
     factor at most. ``asked``: an operator asked for it (ElectLeaders). ``members`` (alter-isr): broker id -> broker
-    epoch by which the leader's request knew it, -1 where the request names none (KIP-903)."""
+    epoch by which the leader's request knew it, -1 where the request names none (KIP-903). ``recovering``: the leader
+    was elected uncleanly, and has not said yet that it has recovered (KIP-704); None: not told."""
 
     tp: str
     offset: int
@@ -28,6 +29,7 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     min_isr: int = 1
     asked: bool = False
     members: dict[str, int] = {}
+    recovering: bool | None = None
 
 
 class PartRemove(TraceEvent, frozen=True, tag="part.remove"):

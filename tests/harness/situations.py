@@ -8,6 +8,7 @@ from actors.node.errors import KafkaError
 from actors.node.spec import is_recreated, node_name
 from actors.trace.events import (
     AdminInvoke,
+    BrokerReg,
     ConsPos,
     CtlFault,
     ErrorSeen,
@@ -83,6 +84,9 @@ class Situations:
         """Client -> its incarnation that was told the highest metadata epoch, and that one."""
         self._awaits: dict[str, int] = {}
         """Client -> its incarnation that has heard of a newer leader epoch than its metadata has."""
+
+        self._asks: dict[str, int] = {}
+        """Broker that shuts down -> how often it was told to wait."""
 
     def __call__(self, event: Stamped) -> None:
         handler = _HANDLERS.get(type(event.body))
@@ -281,9 +285,20 @@ class Situations:
 
     # ---- requests ------------------------------------------------------------------------------------------
 
+    def _on_registration(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, BrokerReg)
+        self._asks.pop(node_name(body.broker), None)
+        if body.shutting_down and not body.fenced:
+            self._asks[node_name(body.broker)] = 0
+
     def _on_rpc(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, Rpc)
+        if body.api == "BrokerHeartbeat" and body.outcome == "answered" and event.node in self._asks:
+            self._asks[event.node] += 1
+            if self._asks[event.node] > 2:
+                self._saw("waits-to-stop")
         late = body.took_ms >= 200
         if body.api == "BeginQuorumEpoch" and (late or body.errors):
             self._saw("late-begin")
@@ -394,6 +409,7 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     LogTrunc: Situations._on_truncation,
     RepFetch: Situations._on_followed,
     IsrPropose: Situations._on_proposal,
+    BrokerReg: Situations._on_registration,
     Rpc: Situations._on_rpc,
     RpcReply: Situations._on_reply,
     ErrorSeen: Situations._on_error,

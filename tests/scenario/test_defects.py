@@ -199,6 +199,9 @@ PROOFS: dict[str, Proof] = {
         "shutdown-told-late",
         r"fenced broker-1/0, which asked to stop, although broker-3 had not applied the metadata log",
     ),
+    "shutdown-offset-moves": Proof(
+        "shutdown-told-late", r"did not let broker-1/0 stop, although it leads nothing, and all active brokers had said"
+    ),
     "elr-cleared-by-any-key": Proof(
         "another-key", r"gave orders-0 in partition epoch \d+ \(config\) .*: no change of min.insync.replicas of orders"
     ),
@@ -475,6 +478,9 @@ PROOFS: dict[str, Proof] = {
     "controllers-own-min-isr": Proof("refused", r"\(create\) the least ISR 1, but the log says 2$"),
     "last-known-before-eligible": Proof(
         "last-known", r"elected broker-1 .*\(unclean\), the last known leader, although \[2\] is eligible"
+    ),
+    "unclean-unmarked": Proof(
+        "reads-on", r"elected broker-\d for orders-0 in leader epoch \d+ \(unclean\), without marking it as recovering"
     ),
     "unclean-anyway": Proof("late-follower", r"elected broker-2 .*\(unclean\), uncleanly, from outside the ISR \[1\]"),
     "list-log-end": Proof(

@@ -43,6 +43,7 @@ NEMESES = {
     "unheard-life": "isr",
     "late-push": "replication",
     "keeps-behind": "isr",
+    "waits-to-stop": "upgrade",
     "again-in-recovery": "isr",
     "again-in-truncation": "isr",
     "again-in-rejoin": "isr",

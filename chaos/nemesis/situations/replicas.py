@@ -184,6 +184,22 @@ def late_push(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def waits_to_stop(scene: Scene, at_us: int) -> list[Part]:
+    """A leader is stopped in good order while a follower hears late of what the controllers write: until that one knows
+    that another broker leads, the one that is stopped has to wait."""
+    leader, at_us = f"leader({scene.tp})", early(at_us)
+    stopped: Part = {"controlled-shutdown": {"targets": leader}}
+    if scene.cast.tps[scene.tp] == 1:
+        return [entry(scene, at_us, stopped, lasting(scene, 300_000, 2_000_000))]
+    by = scene.duration(lasting(scene, 600_000, 1_500_000))
+    late: Part = {"delay": {"from": ["controllers"], "to": [scene.follower()], "apis": ["Fetch"], "by": by}}
+    then_us = later(scene, at_us, 50_000, 500_000)
+    return [
+        entry(scene, at_us, late, lasting(scene, 5_000_000, 9_000_000)),
+        entry(scene, then_us, stopped, lasting(scene, 4_000_000, 8_000_000)),
+    ]
+
+
 REPLICAS: dict[str, Pattern] = {
     "late-answer": late_answer,
     "leads-twice": leads_twice,
@@ -195,5 +211,6 @@ REPLICAS: dict[str, Pattern] = {
     "unheard-life": unheard_life,
     "late-push": late_push,
     "keeps-behind": keeps_behind,
+    "waits-to-stop": waits_to_stop,
 }
 """Name, as in a nemesis file -> pattern."""

@@ -160,11 +160,12 @@ class Pools(State):
 class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     """Only members of the ISR, and eligible leader replicas if the ISR is empty, have every committed record. The
     election of any other replica loses records. It needs permission, and must be marked as unclean, so that replicas
-    take the new leader's log for complete. A leader that can go on is not replaced, as clients would have to look for
-    another for nothing; and if it cannot, the first eligible replica of the assignment leads, not nobody. A partition
-    without a leader gets one in the step that unfences a broker which may lead it. A broker that shuts down is not
-    elected, as its leadership would end at once. An operator who asks for the preferred leader allows nothing more than
-    what is allowed anyway, and is told that nobody needs to be elected only where that replica leads.
+    take the new leader's log for complete, and the new leader as recovering (KIP-704), so that it knows of that. A
+    leader that can go on is not replaced, as clients would have to look for another for nothing; and if it cannot, the
+    first eligible replica of the assignment leads, not nobody. A partition without a leader gets one in the step that
+    unfences a broker which may lead it. A broker that shuts down is not elected, as its leadership would end at once.
+    An operator who asks for the preferred leader allows nothing more than what is allowed anyway, and is told that
+    nobody needs to be elected only where that replica leads.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
     elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
@@ -174,7 +175,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     title = (
         "Leaders come from the ISR or the eligible leader replicas; unclean elections are allowed and marked as such"
     )
-    source = "KIP-106; KIP-966; Kafka's PartitionChangeBuilder"
+    source = "KIP-106; KIP-704; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = (
         "a controller gives a partition another leader or none, elects uncleanly, or unfences a broker that may lead a "
         "partition without a leader; or an operator is told that no election is needed"
@@ -310,6 +311,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
         state.tested += body.leader != known.leader or unclean
         if body.leader < 0:
             return self._better(state, event, body, view, entry)
+        if unclean and body.recovering is False:
+            return self._elected(event, body, entry, "without marking it as recovering")
         wrong = "which is shutting down" if _leaves(state, event, view, body.leader) else ""
         if not wrong and unclean:
             wrong = self._wrong_unclean(state, event.node, view, known, body)
@@ -320,13 +323,7 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             wrong = f"uncleanly, although {named(able)} could lead"
         if not wrong:
             return self._better(state, event, body, view, entry)
-        (found,) = self.violated(
-            body.tp,
-            f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
-            f"({body.cause}), {wrong}",
-            entry.by,
-            event,
-        )
+        (found,) = self._elected(event, body, entry, wrong)
         assert isinstance(found, Finding)
         if unclean and event.req and self._is_last_known(state, known, body) and len(known.elr) == 1:
             state.doubts.append(Doubt(event.node, event.req, event.seq, known.elr[0], found, by_fence=False))
@@ -335,6 +332,15 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
             state.doubts.append(Doubt(event.node, event.req, event.seq, able[0], found, by_fence=True))
             return NOTHING
         return (found,)
+
+    def _elected(self, event: Stamped, body: PartChange, entry: Entry, wrong: str) -> Emissions:
+        return self.violated(
+            body.tp,
+            f"the controller elected {node_name(body.leader)} for {body.tp} in leader epoch {body.leader_epoch} "
+            f"({body.cause}), {wrong}",
+            entry.by,
+            event,
+        )
 
     def _better(self, state: Pools, event: Stamped, body: PartChange, view: View, entry: Entry) -> Emissions:
         """A change that elects nobody, or cleanly: whether another one had to lead."""

@@ -15,6 +15,7 @@ from actors.trace.events import (
     NodeDown,
     NodeUp,
     PartChange,
+    PartRemove,
     QRole,
     Rpc,
     Stamped,
@@ -140,13 +141,15 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     reason; if another process gets its id, two processes act for one broker. A new active controller has not yet heard
     from any broker, and gives every unfenced broker the whole session timeout. A broker that is stopped in good order
     gives its place back first: it waits until the controller has moved its leaderships, all brokers know that, and it
-    is fenced.
+    is fenced. It does not wait for more than that.
 
     Example: controller-2 takes over and fences all brokers, because none has sent it a heartbeat; every partition is
     without a leader until they have. Or broker-1 is restarted at once, and registers while its former incarnation still
     counts as alive. Or broker-1 stops without asking, and its partitions have no leader for a session timeout. Or it is
     killed, and the controller holds its place for a minute. Or it is healthy, but sends a heartbeat once a minute. Or
-    it stops in good order and starts anew, and the controller that has let it go refuses it for a session timeout.
+    it stops in good order and starts anew, and the controller that has let it go refuses it for a session timeout. Or
+    it asks to stop, and the controller moves its leaderships, but waits until all brokers have the newest record, of
+    which there is another one each time that it asks.
     """
 
     id = "P27"
@@ -158,7 +161,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
     tested_when = (
         "a controller fences a broker that was unfenced, or registers another incarnation of one, or holds the place "
         "of one that is gone for too long; or a broker that knows that it was unfenced is stopped in good order, or "
-        "starts anew and asks the controller that has let it go"
+        "starts anew and asks the controller that has let it go; or a controller that has moved a broker's leaderships "
+        "lets it go, or holds it back although all know of that"
     )
     unseen = (
         "Brokers that are fenced too late, but run, paused or cut off: which heartbeats arrived is not in the trace.",
@@ -172,6 +176,10 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             "What a controlled shutdown waits for after another controller became active, after the broker was fenced "
             "in between, or while a heartbeat may come late that asks to be fenced."
         ),
+        (
+            "Controlled shutdowns that wait too long: after a controller ended abruptly, where heartbeats may be "
+            "copied, and while one of another broker may come late, and say that it knows less."
+        ),
         "Controllers and brokers whose clocks were set.",
     )
     exemptions = {
@@ -179,7 +187,7 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         "got no answer comes after the broker was unfenced, and the controller fences it again."
     }
     types = (BrokerReg, Rpc, QRole, NodeUp, NodeDown, ClockSet, CtlFault, DiskRuleChange, Tick, PartChange, MetaImage)
-    before_types = (BrokerReg, PartChange)
+    before_types = (BrokerReg, PartChange, PartRemove)
     cases = {Rpc: ("BrokerHeartbeat", REGISTRATION)}
 
     def initial(self, key: str, profile: Profile) -> Sessions:
@@ -190,11 +198,15 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
         if type(body) is PartChange:
             state.leaves.change(event, body, mirror)
             return NOTHING
+        if type(body) is PartRemove:
+            state.leaves.removed(event, body, mirror)
+            return NOTHING
         assert type(body) is BrokerReg
         return self._let_go(state, event, body, mirror) or self._kept(state, event, body, mirror)
 
     def _let_go(self, state: Sessions, event: Stamped, body: BrokerReg, mirror: MetadataView) -> Emissions:
         """A broker that asks to stop is fenced when its leaderships have moved, and all brokers know that."""
+        state.tested += state.leaves.is_let_go(event, body)
         let_go = state.leaves.written(event, body, mirror, state.gone.abrupt)
         known = mirror.view_of(event).broker(body.broker)
         if let_go is None or known is None:
@@ -261,7 +273,8 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             if body.outcome == "answered" and not body.errors and event.node not in state.wrong:
                 self._heard(state, body.dst, event, event.node, incarnation, body.took_ms)
                 self._answered(state, event, body, incarnation)
-            elif body.outcome != "answered" and state.unfenced.get(event.node) != incarnation:
+                return self._held_back(state, event, body, mirror)
+            if body.outcome != "answered" and state.unfenced.get(event.node) != incarnation:
                 late = state.unanswered.get(event.node)
                 if late is None or late.incarnation != incarnation:
                     late = state.unanswered[event.node] = Unanswered(incarnation)
@@ -288,6 +301,24 @@ class SessionsAreHonoured(ControllerInvariant[Sessions]):
             state.told(event, body)
             state.left.begins(body)
         return NOTHING
+
+    def _held_back(self, state: Sessions, event: Stamped, body: Rpc, mirror: MetadataView) -> Emissions:
+        """A heartbeat was answered, and its sender goes on: no broker that asks to stop waits for more than that all
+        know of the moves of its leaderships. A controller that ended abruptly may have told too little of what others
+        wait for; a copy of a heartbeat may come late, and say less than the one that was answered."""
+        state.leaves.beat(event, body, state.left.beats[event.node].late, SLACK_US)
+        if state.left.copied or state.gone.abrupt >= 0 or body.dst in state.wrong:
+            return NOTHING
+        waits = state.leaves.held_back(event, body, mirror, state.gone.written_us, SLACK_US)
+        if waits is None:
+            return NOTHING
+        state.tested += 1
+        sentence = (
+            f"{body.dst} did not let {waits.incarnation} stop, although it leads nothing, and all active brokers had "
+            f"said that they know the metadata log up to offset {waits.offset}, where the last of its leaderships was "
+            "moved"
+        )
+        return self.violated(state.key, sentence, waits.by, event)
 
     def _refused(self, state: Sessions, event: Stamped, body: Rpc) -> Emissions:
         """The first process after one that has left in good order asks to be registered."""

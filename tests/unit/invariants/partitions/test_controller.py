@@ -1027,3 +1027,26 @@ def test_a_return_after_a_controller_that_ended_abruptly(mode: Literal["crash", 
     trace.role("controller-2", 2, "leader", 102)
     trace.registered(2, node="controller-2", offset=26)
     assert trace.result("P21").violated == wrong
+
+
+def test_an_unclean_election_marks_the_leader_as_recovering() -> None:
+    """Shows one that does not, one that does, one that does not tell, and a clean one, which need not."""
+    for cause, recovering, held in (
+        ("unclean", False, False),
+        ("unclean", True, True),
+        ("unclean", None, True),
+        ("elect", False, True),
+    ):
+        trace = active(config={"unclean.leader.election.enable": True})
+        first = trace.change(1, 0, isr=[1] if cause == "unclean" else [1, 2])
+        trace.registered(1, fenced=True)
+        end = trace.change(2, 1, isr=[2], cause=cause, recovering=recovering)
+        result = trace.result("P21")
+        assert (result.status, result.tested) == ("held" if held else "violated", 1), (cause, recovering)
+        if not held:
+            (found,) = result.violations
+            assert found.events == [first, end]
+            assert found.sentence == (
+                "the controller elected broker-2 for orders-0 in leader epoch 1 (unclean), without marking it as "
+                "recovering"
+            )

@@ -6,7 +6,17 @@ from typing import Any, Literal
 
 import pytest
 
-from actors.trace.events import BrokerReg, ClockSet, CtlFault, DiskRuleChange, MetaImage, PartChange, Rpc, Tick
+from actors.trace.events import (
+    BrokerReg,
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
+    MetaImage,
+    PartChange,
+    PartRemove,
+    Rpc,
+    Tick,
+)
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 CONTROLLER, OTHER = "controller-1", "controller-2"
@@ -552,6 +562,142 @@ def test_who_shuts_down_waits_until_all_know() -> None:
                 f"controller-1 fenced broker-1/0, which asked to stop, although broker-{late} had not applied the "
                 "metadata log beyond offset 21, where the last of its leaderships was moved"
             )
+
+
+def told(
+    trace: TraceBuilder, broker: int, outcome: Literal["answered", "timeout"] = "answered", to: str = CONTROLLER
+) -> None:
+    """A heartbeat of another broker is over, half a second later."""
+    later(trace, 500)
+    trace.emit(f"broker-{broker}", Rpc("BrokerHeartbeat", 1, to, "c", 1, outcome, [], took_ms=10))
+
+
+def waiting() -> tuple[TraceBuilder, str]:
+    """Broker-1 asks to stop, and what it led is moved at offset 21; broker-3 has applied less than that."""
+    trace = leading()
+    first = served(trace, 1, False, True, 20)
+    moved(trace, 1, "controlled-shutdown", 21)
+    trace.emit("broker-2", MetaImage(22, 0))
+    told(trace, 2)
+    return trace, first
+
+
+def asks_again(trace: TraceBuilder, let_go: bool = False, took_ms: int = 10) -> str:
+    """Half a second later broker-1 gets an answer to its next heartbeat."""
+    later(trace, 500)
+    if let_go:
+        served(trace, 9, True, True, 90)
+    return trace.emit("broker-1", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", [], took_ms=took_ms))
+
+
+def held_back(trace: TraceBuilder) -> list[Any]:
+    """What P27 says of a broker that waits for too long."""
+    return [each for each in trace.result("P27").violations if "did not let" in each.sentence]
+
+
+def test_who_shuts_down_waits_for_no_more_than_that_all_know() -> None:
+    """Shows a broker that is held back when all others have said that they know, or are fenced; one that is let go, and
+    one that waits for who has not said so."""
+    for third in ("said", "fenced"):
+        trace, first = waiting()
+        if third == "said":
+            trace.emit("broker-3", MetaImage(22, 0))
+            told(trace, 3)
+        else:
+            trace.emit(CONTROLLER, BrokerReg(3, 7, "broker-3/0", True, False, False, 23))
+        end = asks_again(trace)
+        asks_again(trace)
+        (found,) = held_back(trace)
+        assert (found.events, found.times) == ([first, end], 1)
+        assert found.sentence == (
+            "controller-1 did not let broker-1/0 stop, although it leads nothing, and all active brokers had said that "
+            "they know the metadata log up to offset 21, where the last of its leaderships was moved"
+        )
+    trace, _ = waiting()
+    before = trace.result("P27").tested
+    trace.emit("broker-3", MetaImage(22, 0))
+    told(trace, 3)
+    asks_again(trace, let_go=True)
+    result = trace.result("P27")
+    assert (result.violated, result.tested) == (0, before + 1)
+    trace, _ = waiting()
+    asks_again(trace)
+    assert not held_back(trace)
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["unsaid", "less", "late", "elsewhere", "early", "anew", "unfenced", "sent before", "fenced later", "copied"],
+)
+def test_who_may_not_have_said_that_it_knows(why: str) -> None:
+    """Shows a broker that knows and has not said so, one that has applied less, one of which another heartbeat may come
+    late, one that told another controller, or sent it before it knew; a new process, a broker that was unfenced after
+    it had said so; a request of before it had, or of before the other broker was fenced; and heartbeats that may be
+    copied."""
+    trace, _ = waiting()
+    if why == "late":
+        told(trace, 3, "timeout")
+    elif why == "copied":
+        fault(trace, "start", "broker-3", "duplicate", **{"from": ["broker-3"], "to": [CONTROLLER], "both_ways": False})
+    if why != "early":
+        later(trace, 500)
+    if why != "fenced later":
+        trace.emit("broker-3", MetaImage(21 if why == "less" else 22, 0))
+    if why == "early":
+        trace.emit("broker-3", Rpc("BrokerHeartbeat", 1, CONTROLLER, "c", 1, "answered", [], took_ms=10))
+    elif why not in ("unsaid", "fenced later"):
+        told(trace, 3, to=OTHER if why == "elsewhere" else CONTROLLER)
+    if why == "anew":
+        trace.up("broker-3")
+        trace.emit("broker-3", MetaImage(22, 0))
+    elif why == "unfenced":
+        trace.emit(CONTROLLER, BrokerReg(3, 7, "broker-3/0", True, False, False, 23))
+        trace.emit(CONTROLLER, BrokerReg(3, 7, "broker-3/0", False, False, False, 24))
+    elif why == "fenced later":
+        trace.emit(CONTROLLER, BrokerReg(3, 7, "broker-3/0", True, False, False, 23))
+    asks_again(trace, took_ms=700 if why in ("sent before", "fenced later") else 10)
+    assert not held_back(trace)
+    if why in ("late", "copied"):
+        return
+    if why in ("elsewhere", "unsaid", "early", "unfenced"):
+        told(trace, 3)
+    elif why == "less":
+        trace.emit("broker-3", MetaImage(22, 0))
+        told(trace, 3)
+    elif why == "anew":
+        trace.emit(CONTROLLER, BrokerReg(3, 8, "broker-3/1", False, False, False, 25))
+        told(trace, 3)
+    asks_again(trace)
+    assert len(held_back(trace)) == 1
+
+
+@pytest.mark.parametrize("why", ["leads", "led", "removed", "abrupt", "elected", "clock", "other clock", "asked"])
+def test_what_else_holds_a_shutdown_up(why: str) -> None:
+    """Shows a broker that still leads a partition, or did when it asked, also one that was removed; a controller that
+    ended abruptly, one that was elected again, clocks that were set, and a request of before the shutdown."""
+    trace, _ = waiting()
+    trace.emit("broker-3", MetaImage(22, 0))
+    if why != "asked":
+        told(trace, 3)
+    if why in ("leads", "led", "removed"):
+        trace.emit(CONTROLLER, PartChange("alone-0", 22, 1, 1, 0, 0, [1], [1], "create"))
+    if why == "led":
+        later(trace, 500)
+        trace.emit(CONTROLLER, PartChange("alone-0", 23, 1, 2, 1, 1, [2], [1], "reassign"))
+    elif why == "removed":
+        later(trace, 500)
+        trace.emit(CONTROLLER, PartRemove("alone-0", 23, 1, "id"))
+    elif why == "abrupt":
+        trace.down(CONTROLLER)
+    elif why == "elected":
+        trace.role(CONTROLLER, 2, "leader", 101, log_end=30)
+    elif why in ("clock", "other clock"):
+        trace.emit(CONTROLLER if why == "clock" else "broker-1", ClockSet("f", "start", 5, 0))
+    asks_again(trace, took_ms=700 if why in ("led", "removed") else 10)
+    assert not held_back(trace)
+    if why in ("led", "removed"):
+        asks_again(trace)
+        assert len(held_back(trace)) == 1
 
 
 def test_what_a_controller_does_not_know_of_a_shutdown() -> None:
