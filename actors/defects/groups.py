@@ -294,6 +294,15 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "first-rebalance-goes-on",
+        _COORDINATOR,
+        "O9",
+        "A coordinator waits for first members as long as a rebalance may take, also if nobody joins.",
+        "KIP-134",
+        nemesis="groups",
+        settings=("config.group.initial.rebalance.delay.ms=100",),
+    ),
+    Defect(
         "last-member-not-awaited",
         _COORDINATOR,
         "O9",

@@ -925,6 +925,10 @@ PROOFS: dict[str, Proof] = {
     "rebalance-timeout-short": Proof(
         "group-stalls", r"out of group g 300 ms after its rebalance began, .* a member may take 5,000 ms"
     ),
+    "first-rebalance-goes-on": Proof(
+        "group-stalls",
+        r"ended the first rebalance of group g 5,\d+ ms after it began, with \d new members since, though",
+    ),
     "last-member-not-awaited": Proof(
         "group-stalls", r"out of group g \d+ ms after its rebalance began, for it had not joined, though a member may"
     ),

@@ -213,7 +213,8 @@ def on_join_timer(turn: Turn, shard: Shard, group: ClassicGroup) -> None:
     """The rebalance time-out is over, or the delay of a group that was empty: that goes on while members come, for as
     long as the rebalance time-out allows."""
     initial = group.initial
-    if initial is None or not (group.new_member_added and initial.remaining_ms):
+    goes_on = group.new_member_added or "first-rebalance-goes-on" in turn.step.defects
+    if initial is None or not (goes_on and initial.remaining_ms):
         complete_join(turn, shard, group, REBALANCE_TIMEOUT if initial is None else "initial rebalance delay")
         return
     group.new_member_added = False

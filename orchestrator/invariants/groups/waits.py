@@ -31,6 +31,7 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, touch
 from orchestrator.invariants.folds.routes import GROUP
+from orchestrator.invariants.groups.first_rebalances import DELAY, FirstRebalances, first_rebalances
 from orchestrator.invariants.groups.put_outs import PutOuts, put_outs
 from orchestrator.invariants.groups.servers import SERVED_US, Servers
 from orchestrator.invariants.mirrors.stops import Stops
@@ -65,7 +66,7 @@ class Waits(State):
     """word: None while nobody coordinates. running: clients that run. clients: member id -> client, of all that a
     coordinator told of; gone: member id -> since when nobody has it any more. stops: faults that touch a node's
     clock. links: faults of links, of any kind; cuts: whom nobody can hear. servers: whether something disturbs them.
-    armed_us: when it is looked at next, -1 never."""
+    first: of rebalances of an empty group. armed_us: when it is looked at next, -1 never."""
 
     bounds: Bounds = Bounds()
     static: list[str] = []
@@ -78,6 +79,7 @@ class Waits(State):
     cuts: Cuts = msgspec.field(default_factory=Cuts)
     servers: Servers = msgspec.field(default_factory=Servers)
     out: PutOuts = msgspec.field(default_factory=PutOuts)
+    first: FirstRebalances = msgspec.field(default_factory=FirstRebalances)
     armed_us: int = -1
 
     def silent(self, word: Word) -> list[str]:
@@ -143,12 +145,16 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     consumer-2 to join, whose max.poll.interval.ms is long over. Or generation 5 is formed with consumer-2, a dynamic
     member, which has not joined; or without it, though its max.poll.interval.ms is not over; or without it, though it
     was in generation 4 and nobody has put it out. Or a new coordinator puts consumer-2 out a second after it has read
-    its log.
+    its log. Or nobody but consumer-1 has joined an empty group, and the group.initial.rebalance.delay.ms is half a
+    second; broker-1 forms the first generation three seconds later.
     """
 
     id = "O9"
     title = "A coordinator waits for its members as long as they asked for, and then goes on without the missing ones"
-    source = "KIP-62; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, expireClassicGroupMemberHeartbeat"
+    source = (
+        "KIP-62; KIP-134; KIP-345; GroupMetadataManager.java, completeClassicGroupJoin, "
+        "expireClassicGroupMemberHeartbeat, tryCompleteInitialRebalanceElseSchedule"
+    )
     tested_when = (
         "a coordinator ends a wait, for members to join, to sync, or for a silent member, or puts a member out"
     )
@@ -177,6 +183,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         "members that are put out too early, after a heartbeat that their coordinator has answered: O10 judges that",
         "waits that are too short at a broker whose clock was set",
         "members that vanish where the group may have group.max.size members: who is refused for that vanishes",
+        "first rebalances at a broker whose clock was set",
         "rebalances that do not wait for who was given a member id and has not joined with it: nothing tells of it",
     )
 
@@ -188,7 +195,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         session_ms = longest_ms(profile, "session.timeout.ms", "consumer")
         # Version 0 of JoinGroup has no time-out of its own for that: its members may take as long as their session.
         rebalance_ms = max(session_ms, longest_ms(profile, "max.poll.interval.ms", "consumer"))
-        initial_ms = longest_ms(profile, "group.initial.rebalance.delay.ms")
+        initial_ms = longest_ms(profile, DELAY)
         commit_ms = longest_ms(profile, "offsets.commit.timeout.ms")
         bounds = Bounds(
             SLACK_US + 1000 * (rebalance_ms + initial_ms),
@@ -196,7 +203,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             SLACK_US + 1000 * session_ms,
         )
         static = [node for node in profile.nodes if profile.setting("group.instance.id", node, "")]
-        return Waits(key, bounds=bounds, static=static, out=put_outs(key, profile))
+        return Waits(key, bounds=bounds, static=static, out=put_outs(key, profile), first=first_rebalances(profile))
 
     # ---- the run --------------------------------------------------------------------------------------------
 
@@ -205,6 +212,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         kind = type(body)
         if kind in (NodeUp, NodeDown):
             state.out.present.pop(event.node, None)
+            state.first.ended(event.node)
         if kind is ClockSet:
             state.out.skewed.add(event.node)
         elif kind is CtlFault:
@@ -239,6 +247,7 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         elif type(body) is GrpOut:
             found = self._put_out(state, event, body)
         elif body.loaded:
+            state.first.loaded(event, body, state.key)
             state.out.heard(event, body.members.get(state.key, {}))
             state.out.tells(event, body.members.get(state.key, {}))
             now, generation = body.groups.get(state.key, ("Empty", 0))
@@ -256,13 +265,15 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             self._went(state, event, [body.member])
 
     def _ended(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
-        """A rebalance may have ended too early, or without somebody, and another wait begins."""
-        wrong = (state.out.ended_early(event, body), state.out.vanished(event, body))
+        """A rebalance may have ended too early, too late, or without somebody, and another wait begins."""
+        first = state.first.moved(event, body, state.stops, state.out.skewed)
+        wrong = (state.out.ended_early(event, body), state.out.vanished(event, body), first)
         state.out.moved(event, body)
         return [each for found in wrong if found is not None for each in self.violated(state.key, *found, event)]
 
     def _put_out(self, state: Waits, event: Stamped, body: GrpOut) -> Emissions:
         state.tested += body.why != "leave"
+        state.first.put_out(event, body)
         wrong = state.out.put_out(event, body, state.static)
         return NOTHING if wrong is None else self.violated(state.key, wrong[0], *wrong[1], event)
 

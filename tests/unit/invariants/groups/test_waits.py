@@ -49,7 +49,7 @@ def sentence(trace: GroupTrace) -> str:
 def test_a_coordinator_that_waits_as_it_should() -> None:
     """Shows that O9 is held, tested by the end of each wait, when nobody is waited for beyond the bounds."""
     trace = begun()
-    trace.gen("PreparingRebalance", 0)
+    trace.gen("PreparingRebalance", 1)
     after(trace, JOIN_US - SECOND_US)
     trace.gen("CompletingRebalance", 1)
     after(trace, SYNC_US - SECOND_US)
@@ -503,3 +503,76 @@ def test_who_waits_when_the_coordinator_resigns() -> None:
     trace.emit("broker-1", GrpLoad(OFFSETS, 0, False, 5, waiting=["m1", "m2"]))
     (finding,) = trace.result("X6").violations
     assert finding.sentence == f"broker-1 gave up {OFFSETS}, and did not answer m1, m2"
+
+
+DELAY_US = SECOND_US
+"""How long a group that was empty waits for more members, once."""
+
+
+def first_rebalance(trace: GroupTrace, us: int, members: str = "m1", **more: int) -> int:
+    """A group forms its first generation so long after it began to; whether O9 is violated by that."""
+    trace.gen("PreparingRebalance", more.get("before", 0), "")
+    after(trace, us)
+    trace.gen("CompletingRebalance", 1 + more.get("before", 0), members)
+    return trace.result("O9").violated
+
+
+@pytest.mark.parametrize(("members", "joined"), [("", 0), ("m1", 1), ("m1 m2", 2)])
+def test_a_first_rebalance_that_lasts(members: str, joined: int) -> None:
+    """Shows that an empty group waits for one initial delay, and for one more for each member that joins meanwhile."""
+    bound_us = (1 + joined) * DELAY_US + 2 * SECOND_US
+    assert not first_rebalance(begun(), bound_us - SECOND_US // 10, members)
+    trace = begun()
+    assert first_rebalance(trace, bound_us + SECOND_US // 10, members)
+    ms = f"{1000 * (1 + joined):,}"
+    assert sentence(trace).endswith(f"began, with {joined} new members since, though it may wait {ms} ms for so many")
+
+
+def test_who_has_extended_a_first_rebalance() -> None:
+    """Shows that a member which has joined and is out again extends the rebalance, and one who was there does not;
+    and that who joined in the last delay of an earlier first rebalance may extend the next one."""
+    late_us = DELAY_US + 2 * SECOND_US + SECOND_US // 2
+    for what, violated in (("", 1), ("out", 0), ("there", 1), ("carried", 0), ("not-carried", 1)):
+        trace = begun()
+        members = "m1"
+        if what.endswith("carried"):
+            trace.gen("PreparingRebalance", 0, "m1")
+            trace.gen("CompletingRebalance", 1, "m1 m2" if what == "carried" else "m1")
+            for member in ("m1", "m2"):
+                out(trace, "leave", member)
+            trace.gen("PreparingRebalance", 1, "")
+            trace.gen("Empty", 2, "")
+        trace.gen("PreparingRebalance", 2 if what.endswith("carried") else 0, members)
+        if what == "out":
+            out(trace, "leave")
+        after(trace, late_us)
+        trace.gen("CompletingRebalance", 3, members)
+        assert trace.result("O9").violated == violated
+
+
+@pytest.mark.parametrize("what", ["loaded-empty", "loaded-stable", "clock", "paused", "stays-paused", "restarted"])
+def test_whose_first_rebalance_it_is(what: str) -> None:
+    """Shows that a rebalance is the first one if the coordinator has read that the group is empty, not if it has read
+    of members; and that a clock that was set, a pause and another incarnation excuse."""
+    trace = begun()
+    before = 0
+    if what.startswith("loaded"):
+        before = 4
+        if what == "loaded-empty":
+            trace.loads(5, epoch=0, broker=1, **{GROUP: ("Empty", 4)})
+        else:
+            trace.loads_stable(4, epoch=0, broker=1, m1=TP)
+            out(trace, "leave", "m1")
+    if what == "clock":
+        trace.emit("broker-1", ClockSet("c", "start", 1, 0))
+    trace.gen("PreparingRebalance", before, "")
+    if what == "restarted":
+        trace.down("broker-1")
+        trace.up("broker-1")
+    if what.endswith("paused"):
+        fault(trace, "pause", "start", "broker-1")
+    after(trace, 4 * SECOND_US)
+    if what == "paused":
+        fault(trace, "pause", "stop", "broker-1")
+    trace.gen("CompletingRebalance", before + 1, "")
+    assert trace.result("O9").violated == (what == "loaded-empty")
