@@ -86,9 +86,15 @@ def _panel(top: int, name: str, places: Sequence[float], sizes: Sequence[float])
 
 
 def read_samples(path: Path) -> list[list[float]]:
-    """All lines, also of a soak that was resumed: then the names of the columns stand in the middle, too."""
+    """All lines, also of a soak that was resumed. Then the names of the columns stand in the middle, too, and lines of
+    the time that was repeated up to the checkpoint, without checks: those are left out."""
     with path.open(newline="") as file:
-        return [[float(value) for value in row] for row in csv.reader(file) if row[0] != FIELDS[0]]
+        lines = [[float(value) for value in row] for row in csv.reader(file) if row[0] != FIELDS[0]]
+    at, found = FIELDS.index("time_us"), list[list[float]]()
+    for line in lines:
+        if not found or line[at] > found[-1][at]:
+            found.append(line)
+    return found
 
 
 def sample(status: Status) -> list[float]:

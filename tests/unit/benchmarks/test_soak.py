@@ -42,9 +42,10 @@ def test_curves_have_the_sizes_over_time() -> None:
 
 
 def test_samples_of_a_soak_that_was_resumed(tmp_path: Path) -> None:
-    """Shows that the second heading is no sample."""
+    """Shows that the second heading is no sample, and that none is of what was repeated up to the checkpoint."""
     path = tmp_path / "samples.csv"
-    for part in (samples()[:4], samples()[4:]):
+    repeated = [[line[0], line[1], *[0] * 6] for line in samples()[1:4]]
+    for part in (samples()[:4], [*repeated, *samples()[4:]]):
         with path.open("a", newline="") as file:
             csv.writer(file).writerows([FIELDS, *part])
     assert read_samples(path) == samples()
