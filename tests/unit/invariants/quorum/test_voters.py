@@ -339,6 +339,20 @@ def test_a_member_that_starts_reads_the_sets_in_its_log(found: Any, says: str) -
     assert trace.says() == (says and f"controller-2 has a voter set in its log at 1, but goes by {says}")
 
 
+def test_a_set_that_a_snapshot_has_is_no_record() -> None:
+    """Shows a process that finds a snapshot whose last record is still in everybody's log, and no record of voters."""
+    trace = Logged()
+    trace.copies()
+    for node, role in ((LEADER, "leader"), (FOLLOWER, "follower")):
+        trace.append(node, "m", epoch=1, tp=METADATA_PARTITION, role=role)
+        trace.flush(node, 3)
+    trace.up(FOLLOWER, "controller")
+    trace.tell(FOLLOWER, 2, "start", 3)
+    trace.append(LEADER, "n", epoch=1, tp=METADATA_PARTITION)
+    trace.flush(LEADER, 4)
+    assert not trace.says()
+
+
 def test_a_member_whose_log_nobody_knows() -> None:
     """Shows that nothing is held against one that has lost the record, that has not said where its log ends, or whose
     log begins with a snapshot."""
