@@ -37,8 +37,8 @@ class VoterRecords(msgspec.Struct):
     changed: set[str] = set()
 
     def take(self, event: Stamped, body: QVoters, members: dict[str, str], mirror: LogMirror) -> None:
-        """A set is in force at a member. That of the format has no record; and one that was found at a start may be that
-        of a snapshot, with the offset of the last record that this stands for."""
+        """A set is in force at a member. That of the format has no record; and one that was found at a start may be
+        that of a snapshot, with the offset of the last record that this stands for."""
         if body.cause not in ("append", "fetch"):
             return
         batch = mirror.replica(event.node).log.batch_at(body.offset)

@@ -343,12 +343,12 @@ def test_a_set_that_a_snapshot_has_is_no_record() -> None:
     """Shows a process that finds a snapshot whose last record is still in everybody's log, and no record of voters."""
     trace = Logged()
     trace.copies()
-    for node, role in ((LEADER, "leader"), (FOLLOWER, "follower")):
-        trace.append(node, "m", epoch=1, tp=METADATA_PARTITION, role=role)
-        trace.flush(node, 3)
+    trace.append(LEADER, "m", epoch=1, tp=METADATA_PARTITION)
+    trace.append(FOLLOWER, "m", epoch=1, tp=METADATA_PARTITION, role="follower")
+    trace.flush(FOLLOWER, 3)
     trace.up(FOLLOWER, "controller")
     trace.tell(FOLLOWER, 2, "start", 3)
-    trace.append(LEADER, "n", epoch=1, tp=METADATA_PARTITION)
+    trace.write(LEADER, "leader-change")
     trace.flush(LEADER, 4)
     assert not trace.says()
 
