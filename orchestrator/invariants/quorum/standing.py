@@ -62,12 +62,12 @@ the resignation earlier than that."""
 
 
 class Turn(msgspec.Struct):
-    """A follower that was told of its leader's resignation. told_us: when. delay_us: how long it waits then. early:
+    """A follower that was told of its leader's resignation. told_us: when. delay_us: how long it waits then. exact:
     whether it is known that it cannot have begun to wait earlier."""
 
     told_us: int
     delay_us: int
-    early: bool
+    exact: bool
     by: Witness
 
 
@@ -254,7 +254,7 @@ class VotersStandInTime(KeyedInvariant[Stand]):
             return NOTHING
         state.tested += 1
         after_us = event.wall - turn.told_us
-        if not turn.early or after_us >= turn.delay_us - EARLY_US:
+        if not turn.exact or after_us >= turn.delay_us - EARLY_US:
             return NOTHING
         sentence = (
             f"{event.node} stood for election in epoch {waiting.epoch} {after_us / 1_000_000:g} s after it heard that "
