@@ -1,4 +1,4 @@
-"""``python -m benchmarks [sim|live|memory|campaign|check ...]``: measures, prints a table; ``--json``: every round."""
+"""``python -m benchmarks [NAME ...]``: measures, and prints a table; ``--json``: every round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from benchmarks.figures import Figure, as_data, machine, table, with_figures
 
-SECONDS = {"sim": 20.0, "live": 3.0, "memory": 3.0, "campaign": 30.0, "check": 20.0}
+SECONDS = {"sim": 20.0, "live": 3.0, "memory": 3.0, "campaign": 30.0, "check": 20.0, "stream": 20.0}
 """Benchmark -> length of a round: virtual seconds of a run (the scenario's own duration), seconds of a burst, seconds
 of load before a look, seconds of one core's runs, virtual seconds of the run whose trace is checked."""
 
