@@ -169,6 +169,8 @@ INCIDENTAL = {
     ("broker", "fetch.told"),
     # Beyond the high watermark of a new leader it asks as fast as it is answered: how often depends on the machine.
     ("consumer", "rpc.quiet"),
+    # The leader changes while a proposal is under way, if a broker is slow to propose.
+    ("broker", "isr.late"),
     # Near the end of a run, the answer may be under way when the nodes are stopped.
     ("broker", "rpc AlterPartition"),
     # A controller that just took over may find a broker slow to report to it, and fence it for a moment.
