@@ -234,9 +234,21 @@ ONE_PROCESS = pytest.mark.xdist_group("parity")
 """So that they are carried out once."""
 
 
+LONG = (
+    *("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults", "seen-trigger"),
+    *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records", "tiered-unclean"),
+    *("transaction-time-out", "transaction-zombie", "transaction-coordinator-failover", "group-member-lost"),
+)
+"""Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live kip-207-kafka, which cuts links,
+transaction-commit and tiered-lookups, for processes that die ``test_live_kills.py``, and for those that stand still
+``tests/integration/test_interrupt.py``. No disk fails, no operator acts and nobody is fenced live but there."""
+
+
 def sim_case(name: str) -> Any:
-    """The parameter of a case in the sim."""
-    return pytest.param(name, marks=ONE_PROCESS) if name in LOOKED_AT_AGAIN else name
+    """The parameter of a case in the sim. What is long live is further here, unless its runs are looked at anyhow."""
+    if name in LOOKED_AT_AGAIN:
+        return pytest.param(name, marks=ONE_PROCESS)
+    return pytest.param(name, marks=pytest.mark.further) if name in LONG else name
 
 
 def test_every_scenario_here_is_a_case() -> None:
@@ -253,16 +265,6 @@ def test_the_seeds_of_the_sim_agree(name: str) -> None:
     schedule enforces."""
     structures: list[Structure] = [CASES[name].structure(run) for run in run_seeds(name, SEEDS)]
     assert structures == [structures[0]] * len(SEEDS)
-
-
-LONG = (
-    *("bounce", "rewind", "quorum-leader-cut", "link-faults", "operator", "disk-faults", "seen-trigger"),
-    *("leader-pause", "topic-recreated", "coordinator-failover", "delete-records", "tiered-unclean"),
-    *("transaction-time-out", "transaction-zombie", "transaction-coordinator-failover", "group-member-lost"),
-)
-"""Live in ``make test-all`` alone: nearest to them are their runs in the sim, and live kip-207-kafka, which cuts links,
-transaction-commit and tiered-lookups, for processes that die ``test_live_kills.py``, and for those that stand still
-``tests/integration/test_interrupt.py``. No disk fails, no operator acts and nobody is fenced live but there."""
 
 
 def live_case(name: str) -> Any:

@@ -158,7 +158,10 @@ def test_each_situation_is_drawn_by_its_nemesis_and_by_everything() -> None:
         assert everything[pattern]
 
 
-LARGE = ("crowded-lookups", "forgotten-start", "slow-lookups", "moved-lookups")
+LARGE = (
+    *("crowded-lookups", "forgotten-start", "slow-lookups", "moved-lookups"),
+    *("untold-copies", "crowded-fetches", "passed-reader"),
+)
 """Patterns whose run is large. Others of their nemesis are drawn in the default run, and proofs show their defects."""
 
 

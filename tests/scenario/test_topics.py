@@ -15,13 +15,18 @@ from tests.scenario.test_library_in_sim import play
 
 SCENARIOS = Path(__file__).parent / "topics"
 
+MADE_ANEW, COME_AND_GO = "made-anew-under-load", "come-and-go"
+FURTHER = [("log", COME_AND_GO, 1), ("push", MADE_ANEW, 1), ("log", COME_AND_GO, 3), ("push", COME_AND_GO, 3)]
 
-AGAIN = pytest.param("come-and-go", 3, marks=pytest.mark.further)
 
-
-@pytest.mark.parametrize(("name", "seed"), [("made-anew-under-load", 1), ("come-and-go", 1), AGAIN])
-@pytest.mark.parametrize("propagation", ["log", "push"])
-def test_every_check_holds(name: str, seed: int, propagation: str) -> None:
+@pytest.mark.parametrize(
+    ("propagation", "name", "seed"),
+    [
+        *[("log", MADE_ANEW, 1), ("push", COME_AND_GO, 1)],
+        *(pytest.param(*each, marks=pytest.mark.further) for each in FURTHER),
+    ],
+)
+def test_every_check_holds(propagation: str, name: str, seed: int) -> None:
     """Shows that no check objects to topics that come and go, whoever crashes meanwhile."""
     settings = [f"config.metadata.propagation={propagation}"]
     run = run_in_sim(resolve(load_file(SCENARIOS / f"{name}.yaml"), "", seed, settings))
