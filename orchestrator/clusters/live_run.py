@@ -51,7 +51,8 @@ from orchestrator.clusters.ray_errors import reason
 from orchestrator.story.words import listed
 from orchestrator.trace.collect import LOGS, bury_the_killed, close_open_chunks, fetch
 from orchestrator.trace.order import merged
-from orchestrator.trace.read import line_to_row, write_rows
+from orchestrator.trace.read import line_to_row
+from orchestrator.trace.write import write_trace
 
 START_S = 60.0
 STOP_S = 10.0
@@ -411,7 +412,7 @@ class LiveRun:
         self._end_log()
         torn = close_open_chunks(directory)
         bury_the_killed(directory, DRIVER, self._ends)
-        events = write_rows(directory, (line_to_row(line) for line in merged(directory)))
+        events = write_trace(directory, merged(directory), line_to_row)
         await self._let_calls_end()
         return RunOutcome(status, self._broken, sorted(hosts), duration_us, events, torn, self._final, self._begun_ms)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Literal
 
 from actors.control import Conductor
@@ -13,7 +14,8 @@ from actors.trace.events import Stamped
 from orchestrator.clusters.base import Progress, RunOrder, RunOutcome, Say, Status, run_meta, say_nothing
 from orchestrator.files import write_bytes
 from orchestrator.interrupts import Interrupts
-from orchestrator.trace.read import write_events
+from orchestrator.trace.rows import stamped_to_row
+from orchestrator.trace.write import TraceWriter
 
 VIRTUAL_HOST = "sim"
 EVENTS_PER_PROGRESS = 2000
@@ -64,14 +66,14 @@ class SimCluster:
         self, order: RunOrder, conductor: Conductor, progress: Progress | None = None, say: Say = say_nothing
     ) -> RunOutcome:
         """See ``orchestrator.clusters.base.Cluster.run``. The digest of the trace is in ``digest`` afterwards."""
-        kept: list[Stamped] = []
         plan = order.plan
+        writer = TraceWriter(order.directory, stamped_to_row) if self.keep else None
         world = World(
             plan.nodes,
             conductor,
             plan.seed,
             order.run,
-            self._sink(kept, progress),
+            self._sink(writer, progress),
             meta=run_meta(order, "sim"),
             step_digests=self._digest_steps,
             probe=self._probe,
@@ -79,10 +81,8 @@ class SimCluster:
             carriage=self._carriage,
         )
         self._stop, self._stopped = world.stop, False
-        with Interrupts(world.stop) as interrupts:
+        with writer or nullcontext(), Interrupts(world.stop) as interrupts:
             result = world.run(_limit_us(order))
-        if self.keep:
-            write_events(order.directory, kept)
         self.digest, self.steps, self.probed = result.digest, result.step_digests, result.probed
         if self.keep and self.steps is not None:
             write_bytes(order.directory / STEPS_FILE, self.steps.to_bytes())
@@ -92,14 +92,14 @@ class SimCluster:
         detail = "; ".join(f"{failure.node}: {failure.detail}" for failure in result.failures)
         return RunOutcome(status, detail, [VIRTUAL_HOST], result.end_us, result.events, 0, {})
 
-    def _sink(self, kept: list[Stamped], progress: Progress | None) -> Callable[[Stamped], None]:
-        observer, keep = self.observer, self.keep
+    def _sink(self, writer: TraceWriter[Stamped] | None, progress: Progress | None) -> Callable[[Stamped], None]:
+        observer = self.observer
         count = 0
 
         def take(event: Stamped) -> None:
             nonlocal count
-            if keep:
-                kept.append(event)
+            if writer is not None:
+                writer.add(event)
             if observer is not None:
                 observer(event)
             count += 1

@@ -16,7 +16,7 @@ from orchestrator.compressed import write_compressed
 from orchestrator.files import write_text
 from orchestrator.run_dir import COMPRESSED, Manifest, RunDir, utc_now, write_json
 from orchestrator.soak.directory import Asked, EvidenceFile, Found, SoakDir
-from orchestrator.trace.read import write_events
+from orchestrator.trace.write import write_events
 from orchestrator.version import __version__
 
 BEFORE_US = 120_000_000

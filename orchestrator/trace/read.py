@@ -1,10 +1,8 @@
-"""The collected trace: ordered Parquet, written once and read by whoever judges it."""
+"""The collected trace, read: ordered Parquet, written once and read by whoever judges it."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from actors.trace.events import CtlPhase, Stamped
 from actors.trace.lines import DAMAGE, Line
 from chaos.errors import InputError
 from chaos.words import some
-from orchestrator.files import writing
 from orchestrator.run_dir import RESTORE, RunDir, wrong
 from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
 from orchestrator.trace.schema import ARROW_SCHEMA
@@ -24,47 +21,7 @@ from orchestrator.trace.schema import ARROW_SCHEMA
 TRACE = "trace"
 PHASE = str(CtlPhase.__struct_config__.tag)
 GROUP_ROWS = 50_000
-FILE_ROWS = 100_000
-"""Rows of one file: a Spark task reads at least one, and so does a step of a stream, which has them in memory."""
-
-
-def write_rows(directory: Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write rows, which come in the trace's order, to ``directory/trace``; returns how many. Raises NotWritten."""
-    folder = directory / TRACE
-    folder.mkdir(parents=True, exist_ok=True)
-    source = iter(rows)
-    total = 0
-    try:
-        for number in range(1 << 30):
-            path = folder / f"part-{number:05}.parquet"
-            with writing(path):
-                written = _write_file(path, source)
-            total += written
-            if written < FILE_ROWS:
-                break
-    except BaseException:
-        # Arrow closes what it could not finish, so that it looks whole; and half a trace is none.
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return total
-
-
-def _write_file(path: Path, source: Iterator[Mapping[str, Any]]) -> int:
-    written = 0
-    with pq.ParquetWriter(path, ARROW_SCHEMA, compression="zstd") as writer:
-        while written < FILE_ROWS:
-            group = list(islice(source, min(GROUP_ROWS, FILE_ROWS - written)))
-            if not group:
-                break
-            arrays = [[row[name] for row in group] for name in COLUMNS]
-            writer.write_batch(pa.record_batch(arrays, schema=ARROW_SCHEMA))
-            written += len(group)
-    return written
-
-
-def write_events(directory: Path, events: Iterable[Stamped]) -> int:
-    """``write_rows`` for events in memory."""
-    return write_rows(directory, (stamped_to_row(event) for event in events))
+"""Rows that are in memory at a time."""
 
 
 def line_to_row(line: Line) -> dict[str, Any]:

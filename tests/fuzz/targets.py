@@ -25,8 +25,9 @@ from orchestrator.engines.shard import Shard
 from orchestrator.run_dir import RunDir, wrong
 from orchestrator.runner import Session, Settings
 from orchestrator.soak.base import Base, judged, read_base
-from orchestrator.trace.read import line_to_stamped, read_events, trace_of, write_rows
+from orchestrator.trace.read import line_to_stamped, read_events, trace_of
 from orchestrator.trace.rows import stamped_to_row
+from orchestrator.trace.write import write_events, write_trace
 from orchestrator.verdict import read_verdict
 
 STEADY = Path(__file__).parents[1] / "parity" / "scenarios" / "steady.yaml"
@@ -114,7 +115,7 @@ def trace(data: bytes, folder: Path) -> None:
 def small_trace() -> list[bytes]:
     """A whole trace of a few events."""
     folder = Path(tempfile.mkdtemp(prefix="krift-fuzz-"))
-    write_rows(folder, [stamped_to_row(event) for event in events()])
+    write_events(folder, events())
     return [(folder / "trace" / "part-00000.parquet").read_bytes()]
 
 
@@ -126,7 +127,7 @@ def bodies() -> list[bytes]:
 def row(data: bytes, folder: Path) -> None:
     """A sound file of the trace, in whose row somebody wrote something."""
     text = data.decode(errors="replace")
-    write_rows(folder, [stamped_to_row(next(events())) | {"body": text}])
+    write_trace(folder, [next(events())], lambda event: stamped_to_row(event) | {"body": text})
     (folder / "manifest.json").write_bytes((run().path / "manifest.json").read_bytes())
     for _ in trace_of(RunDir(folder)):
         continue

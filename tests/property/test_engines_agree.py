@@ -29,8 +29,9 @@ from orchestrator.engines.streaming import (
     results as stream_results,
 )
 from orchestrator.invariants.folds.fold import Finding
-from orchestrator.trace.read import TRACE, read_events, write_events
+from orchestrator.trace.read import TRACE, read_events
 from orchestrator.trace.rows import COLUMNS, stamped_to_row
+from orchestrator.trace.write import write_events
 from tests.harness.pieces import recorded
 from tests.parity.judged import play
 from tests.parity.test_parity import CASES

@@ -6,8 +6,10 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import pyarrow.parquet as pq
 import pytest
 
 from actors.trace.events import Stamped
@@ -24,7 +26,8 @@ from orchestrator.driving import held, is_held
 from orchestrator.invariants.folds.fold import Finding
 from orchestrator.run_dir import Manifest, RunDir
 from orchestrator.runner import _note, check_in_process
-from orchestrator.trace.read import read_events, write_events
+from orchestrator.trace.read import read_events
+from orchestrator.trace.write import TraceWriter
 from orchestrator.verdict import Verdict, read_verdict
 from tests.unit.cli.command import krift, scenario
 from tests.unit.cli.test_check_streaming import write_logs
@@ -151,12 +154,12 @@ def test_an_interrupted_run_is_inconclusive(tmp_path: Path, monkeypatch: pytest.
     run's verdict, and so in report and check."""
     observed = SimCluster._sink
 
-    def sink(cluster: SimCluster, kept: list[Stamped], progress: object) -> Callable[[Stamped], None]:
-        take = observed(cluster, kept, progress)  # type: ignore[arg-type]
+    def sink(cluster: SimCluster, writer: TraceWriter[Stamped], progress: object) -> Callable[[Stamped], None]:
+        take = observed(cluster, writer, progress)  # type: ignore[arg-type]
 
         def stop_early(event: Stamped) -> None:
             take(event)
-            if len(kept) == 500:
+            if writer.total == 500:
                 cluster.stop()
 
         return stop_early
@@ -190,22 +193,16 @@ def test_time_0_of_a_live_run_is_on_its_clock(run: Path) -> None:
 def test_a_full_disk_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Shows that a run which could not be written names the file and ends with 4, that its directory says what became
     of it, and that the runs before it are summed up."""
-    write, runs = write_events, 0
+    write, runs = pq.ParquetWriter.write_batch, 0
 
-    def full(directory: Path, events: list[Stamped]) -> int:
+    def full(writer: pq.ParquetWriter, *rows: Any) -> None:
         nonlocal runs
         runs += 1
-        return write(directory, events if runs < 3 else failing(events))
+        write(writer, *rows)
+        if runs == 3:
+            raise OSError(28, "No space left on device")
 
-    def failing(events: list[Stamped]) -> list[Stamped]:
-        class Events(list[Stamped]):
-            def __iter__(self) -> object:  # type: ignore[override]
-                yield from events[:100]
-                raise OSError(28, "No space left on device")
-
-        return Events()
-
-    monkeypatch.setattr("orchestrator.clusters.sim.write_events", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
     junit = tmp_path / "junit.xml"
     ended = krift(
         "run", scenario(tmp_path), "--out", tmp_path / "runs", "--seeds", "4", "--jobs", "1", "--junit", junit
@@ -219,7 +216,7 @@ def test_a_full_disk_is_told_with_its_path(tmp_path: Path, monkeypatch: pytest.M
     manifest = RunDir(latest).read_manifest()
     assert manifest.status == "not carried out"
     assert "No space left on device" in manifest.detail
-    assert not (latest / "trace").exists(), "half a trace is none"
+    assert not list(latest.glob("trace*")), "half a trace is none"
     assert not is_held(latest)
 
 
