@@ -138,7 +138,7 @@ PROOFS: dict[str, Proof] = {
         "undone-change", r"was not adopted by every voter within .*: .*controller-3 still has \S+, \S+, \S+$"
     ),
     "voters-outlive-their-record": Proof(
-        "undone-change", r"controller-\d copied a voter set .* differs .* by controller-4 \(.*\), controller-5"
+        "undone-change", r"\w+-\d goes by the voter set at \d+, although its log ends at \d+"
     ),
     "stale-leader-epoch": Proof(
         "out-of-sync", r"gave leader epoch 0 of orders-0 to broker-\d, but broker-\d already had it"
@@ -175,7 +175,7 @@ PROOFS: dict[str, Proof] = {
         "isr-race", r"was told NEW_LEADER_ELECTED .* but no controller made a newer leader"
     ),
     "ineligible-while-others-are": Proof(
-        "out-of-sync", r"was told INELIGIBLE_REPLICA .* but no controller had fenced a"
+        "stale-broker", r"was told INELIGIBLE_REPLICA .* but no controller had fenced a"
     ),
     "shutdown-unregistered": Proof(
         "lost-tail", r"took broker-1 out of orders-0 for its controlled shutdown, but had not registered it as shutting"
@@ -264,7 +264,7 @@ PROOFS: dict[str, Proof] = {
         "below-start", r"did not remove the segments of orders-0 up to \d+ within [\d.]+ s, although its log begins at"
     ),
     "active-before-caught-up": Proof(
-        "quorum", r"began in epoch \d+ with a state up to \d+, but the log ended at \d+ when its node was elected"
+        "old-epoch", r"began in epoch \d+ with a state up to \d+, but the log ended at \d+ when its node was elected"
     ),
     "log-end-overstated": Proof(
         "quorum", r"asked [\w-]+ for .* in epoch \d+ with a log up to \d+, but its log ended at \d+"
@@ -588,7 +588,7 @@ PROOFS: dict[str, Proof] = {
     "refusal-is-sign-of-life": Proof("comes-back", r"controller-\d still followed controller-\d in epoch \d+ [\d.]+ s"),
     "resignation-is-ignored": Proof("resigns", r"controller-\d still followed .* 0\.1 s after it heard that it may"),
     "all-successors-at-once": Proof(
-        "resigns", r"controller-\d stood for election in epoch \d+ .*, and its turn is 1 s"
+        "resigns", r"controller-\d stood for election in epoch \d+ .*, and its turn is 0\.5 s"
     ),
     "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
     "passing-errors-end-producers": Proof("transactions", r"gave .* up with [A-Z_]+"),
@@ -1048,7 +1048,9 @@ PROOFS: dict[str, Proof] = {
         "transactions",
         r"(got offset|returned) \d+ .*but the last stable|as the last stable offset of orders-\d; the",
     ),
-    "partitions-added-before-commit": Proof("transactions", r"but no coordinator had added the partition"),
+    "partitions-added-before-commit": Proof(
+        "transactions", r"answered that orders-\d is in the transaction of .*, but had not committed that"
+    ),
     "verification-outlives-marker": Proof(
         "late-verification", r"appended a batch .* in a transaction of producer id 0"
     ),

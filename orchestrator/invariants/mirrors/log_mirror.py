@@ -52,7 +52,7 @@ from orchestrator.invariants.mirrors.hidden_transactions import Stand, stand_of
 from orchestrator.invariants.mirrors.leader_epochs import Commit, Lineage, Taint, UncleanElection
 from orchestrator.invariants.mirrors.log_prefix import EMPTY_LOG, NO_BOUNDARY, BatchFacts, Prefix, batch_facts
 from orchestrator.invariants.mirrors.loss_budget import Loss, LossBudget
-from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates
+from orchestrator.invariants.mirrors.producer_state import Committed, ProducerStates, known_again
 from orchestrator.invariants.mirrors.replica import Replica
 from orchestrator.invariants.mirrors.told_watermarks import ToldWatermarks
 from orchestrator.invariants.mirrors.transactions_of_log import Span, TransactionsOfLog
@@ -384,7 +384,7 @@ class LogMirror(msgspec.Struct):
             replica.transactions, replica.began = TransactionsOfLog(forgotten=body.new), body.new
             replica.left_behind = []
         elif left := [each for each in replica.log.batches if each.end > replica.high_watermark]:
-            replica.left_behind = left[-CHANGES_REMEMBERED:]
+            replica.left_behind = known_again(left)
         self._begin_anew(event, body.new, body.ph, [(body.epoch, body.new - 1)])
 
     def _start_locally(self, event: Stamped, body: LogLocalStart) -> None:

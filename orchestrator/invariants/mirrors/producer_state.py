@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from actors.log.batch import add_sequence
@@ -10,6 +12,7 @@ from actors.trace.events import LogAppend, ReplyPartition, Stamped, TxnGuard
 from orchestrator.invariants.folds.fold import Witness, witness
 from orchestrator.invariants.folds.memory import SESSIONS_REMEMBERED, forget_first, remember
 from orchestrator.invariants.folds.uids import place_of
+from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 
 NO_PRODUCER_STATE = "A leader without records of the producer id accepted a batch with any sequence number."
 """Exemption, where it follows from T2's of the same name."""
@@ -29,6 +32,15 @@ SEQUENCE_ERRORS = frozenset(
     }
 )
 """Errors by which a leader refuses a batch for its place in the producer's sequence."""
+
+
+def known_again(batches: Sequence[BatchFacts]) -> list[BatchFacts]:
+    """Of batches that a log had: those that its broker takes for duplicates when they come again."""
+    known: dict[int, list[BatchFacts]] = {}
+    for batch in reversed(batches):
+        if batch.producer_id >= 0 and len(of_producer := known.setdefault(batch.producer_id, [])) < MUST_REMEMBER:
+            of_producer.append(batch)
+    return [batch for of_producer in known.values() for batch in of_producer]
 
 
 class Sequences(msgspec.Struct, frozen=True, gc=False):

@@ -70,6 +70,10 @@ class Turn(msgspec.Struct):
     exact: bool
     by: Witness
 
+    def due_us(self, slack_us: int) -> int:
+        """When it stands for election at the latest."""
+        return self.told_us + self.delay_us + slack_us
+
 
 class Waiting(msgspec.Struct):
     """A voter in a role in which it waits. leader: of its epoch, "" where it follows nobody. since_us: when it took up
@@ -141,7 +145,7 @@ class Stand(State):
             since_us = min(NEVER_US, since_us + timeouts.get(voter, timeouts[""]) + self.slack_us)
         if turn is None or self.is_hindered(voter):
             return since_us
-        return min(since_us, turn.told_us + turn.delay_us + self.slack_us)
+        return min(since_us, turn.due_us(self.slack_us))
 
     def is_hindered(self, voter: str) -> bool:
         """Whether it may stand at another time than its timers say, or not at all."""
@@ -304,6 +308,6 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         why, by = "its election time-out began", [waiting.by]
         if waiting.leader:
             why = "it could hear from it last"
-        if waiting.turn is not None and since_us >= due_us:
+        if waiting.turn is not None and waiting.turn.due_us(state.slack_us) == due_us:
             since_us, why, by = waiting.turn.told_us, "it heard that it may succeed it", [waiting.by, waiting.turn.by]
         return f"{voter} still {what} in epoch {waiting.epoch} {(due_us - since_us) / 1_000_000:g} s after {why}", by

@@ -386,3 +386,24 @@ def test_records_that_were_deleted_long_ago(later_s: int, offset: int, violated:
     trace.emit("broker-2", LogStart(TP, 2, "leader", -1))
     trace.polled("consumer-2", (offset, "x"), epoch=0)
     assert [bool(trace.result(each).violated) for each in ("C7", "C3")] == [violated, violated]
+
+
+def test_what_a_broker_left_behind_and_knows_again() -> None:
+    """Shows that a leader which comes back, and whose log is all below its leader's, still knows the last batches
+    of each producer, however much followed that no producer state is kept of."""
+    trace = led("a")
+    for number in range(7):
+        trace.append("broker-1", f"b{number}", producer=7, sequence=number)
+    for number in range(100):
+        trace.append("broker-1", f"c{number}")
+    end = trace.log_end(1)
+    trace.lead(2, 1)
+    trace.assume(1, 1, leader=2)
+    trace.emit("broker-1", LogStart(TP, end, "out-of-range", -1, trace.logs[TP, "broker-1"][-1][1]))
+    trace.lead(1, 2)
+    mirror = LogMirror(TP)
+    for event in trace.events:
+        mirror.apply(event)
+    known = [number for number in range(7) if mirror.left_behind(2, 1 + number, f"b{number}")]
+    assert known == [2, 3, 4, 5, 6]
+    assert not mirror.left_behind(2, end - 1, "c99")
