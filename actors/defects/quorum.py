@@ -275,6 +275,14 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         nemesis="left-out",
     ),
     Defect(
+        "asks-to-join-once",
+        "actors.quorum",
+        "L9",
+        "A controller looks only once per leader whether it has to ask to become a voter.",
+        nemesis="voters",
+        settings=("config.controller.quorum.auto.join.enable=true",),
+    ),
+    Defect(
         "voters-of-old",
         "actors.quorum",
         "L9",

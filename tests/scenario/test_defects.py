@@ -137,6 +137,9 @@ PROOFS: dict[str, Proof] = {
     "voters-of-old": Proof(
         "undone-change", r"was not adopted by every voter within .*: .*controller-3 still has \S+, \S+, \S+$"
     ),
+    "asks-to-join-once": Proof(
+        "joins-again", r"controller-4 is to become a voter by itself, and has not within .*controller-1 led in epoch 1"
+    ),
     "voters-outlive-their-record": Proof(
         "undone-change", r"controller-\d copied a voter set .* differs .* by controller-4 \(.*\), controller-5"
     ),
