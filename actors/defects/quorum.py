@@ -116,6 +116,27 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
     ),
     Defect(
+        "snapshots-of-any-size",
+        "actors.quorum",
+        "Q13",
+        "No snapshot of the metadata log is deleted because of its size.",
+        settings=(
+            "config.metadata.log.max.record.bytes.between.snapshots=200",
+            "config.metadata.max.retention.bytes=1000",
+            "config.krift.metadata.clean.interval.ms=300",
+        ),
+    ),
+    Defect(
+        "snapshots-of-any-age",
+        "actors.quorum",
+        "Q13",
+        "The age of a snapshot of the metadata log is compared with no limit: all but the newest go.",
+        settings=(
+            "config.metadata.log.max.record.bytes.between.snapshots=200",
+            "config.krift.metadata.clean.interval.ms=300",
+        ),
+    ),
+    Defect(
         "voter-changes-overlap",
         "actors.quorum",
         "Q14",

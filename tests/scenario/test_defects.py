@@ -101,6 +101,12 @@ PROOFS: dict[str, Proof] = {
     "snapshots-not-made": Proof(
         "snapshots-by-size", r"had applied \d+ bytes of the metadata log up to \d+ without a snapshot, and made none"
     ),
+    "snapshots-of-any-size": Proof(
+        "snapshots-go", r"kept its snapshot up to \d+, although log and snapshots had [1-9][\d,]+ bytes"
+    ),
+    "snapshots-of-any-age": Proof(
+        "snapshots-go", r"deleted its snapshot up to \d+, although .* that one was [\d,]+ ms old \(\S+ is 604,800,000\)"
+    ),
     "voter-changes-overlap": Proof(
         "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
     ),
