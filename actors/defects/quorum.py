@@ -116,6 +116,27 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         settings=("config.metadata.log.max.record.bytes.between.snapshots=200",),
     ),
     Defect(
+        "snapshots-of-any-size",
+        "actors.quorum",
+        "Q13",
+        "No snapshot of the metadata log is deleted because of its size.",
+        settings=(
+            "config.metadata.log.max.record.bytes.between.snapshots=200",
+            "config.metadata.max.retention.bytes=1000",
+            "config.krift.metadata.clean.interval.ms=300",
+        ),
+    ),
+    Defect(
+        "snapshots-of-any-age",
+        "actors.quorum",
+        "Q13",
+        "The age of a snapshot of the metadata log is compared with no limit: all but the newest go.",
+        settings=(
+            "config.metadata.log.max.record.bytes.between.snapshots=200",
+            "config.krift.metadata.clean.interval.ms=300",
+        ),
+    ),
+    Defect(
         "voter-changes-overlap",
         "actors.quorum",
         "Q14",
@@ -273,6 +294,14 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         "L2",
         "A voter grants every PreVote, even while it leads.",
         nemesis="left-out",
+    ),
+    Defect(
+        "asks-to-join-once",
+        "actors.quorum",
+        "L9",
+        "A controller looks only once per leader whether it has to ask to become a voter.",
+        nemesis="voters",
+        settings=("config.controller.quorum.auto.join.enable=true",),
     ),
     Defect(
         "voters-of-old",

@@ -28,9 +28,11 @@ from actors.quorum.snapshots import (
     read_snapshot,
     write_snapshot,
 )
-from actors.trace.events import QFreeze, QSnap
+from actors.trace.events import Kept, QClean, QFreeze, QSnap
 
 CLEAN = "raft/clean-snapshots"
+OLDEST_TOLD = 4
+"""Of so many snapshots the trace is told when the cleaner looks at them: more are hardly ever too many at once."""
 
 # ---- start -------------------------------------------------------------------------------------------------
 
@@ -166,11 +168,24 @@ def clean(raft: RaftState, turn: NodeTurn) -> None:
     """Drop the oldest snapshots, and the log below the end of what is left, as far as retention says
     (``KafkaMetadataLog.maybeClean``)."""
     raft.snapshots.cleaning = False
-    if raft.config.retention_bytes >= 0:
+    if len(raft.snapshots.stored) > 1:
+        _record_look(raft, turn)
+    if raft.config.retention_bytes >= 0 and "snapshots-of-any-size" not in turn.step.defects:
         _clean_by_size(raft, turn, raft.config.retention_bytes)
     while len(raft.snapshots.stored) > 1 and _is_too_old(raft, turn) and _drop_oldest(raft, turn):
         pass
     _start_cleaner(raft, turn)
+
+
+def _record_look(raft: RaftState, turn: NodeTurn) -> None:
+    log, stored = raft.log, raft.snapshots.stored
+    oldest = []
+    for each in stored[:OLDEST_TOLD]:
+        below = sum(batch.size_bytes for batch in log.batches if batch.end_offset <= each.id.end)
+        oldest.append(Kept(each.id.end, len(each.content), read_snapshot(each.content).last_contained_ms, below))
+    sizes = sum(batch.size_bytes for batch in log.batches), sum(len(each.content) for each in stored)
+    ends = log.start_offset, log.high_watermark, raft.delivered
+    turn.step.record(QClean(*ends, turn.step.wall_ms, *sizes, oldest))
 
 
 def _clean_by_size(raft: RaftState, turn: NodeTurn, limit: int) -> None:
@@ -187,6 +202,8 @@ def _clean_by_size(raft: RaftState, turn: NodeTurn, limit: int) -> None:
 def _is_too_old(raft: RaftState, turn: NodeTurn) -> bool:
     limit_ms = raft.config.retention_ms
     oldest = read_snapshot(raft.snapshots.stored[0].content)
+    if "snapshots-of-any-age" in turn.step.defects:
+        limit_ms = 0
     return 0 <= limit_ms < turn.step.wall_ms - oldest.last_contained_ms
 
 

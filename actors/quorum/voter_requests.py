@@ -30,7 +30,8 @@ def on_update_timer(raft: RaftState, turn: NodeTurn) -> None:
     """A period is over: look whether there is anything to ask for."""
     if isinstance(raft.quorum.role, Follower):
         raft.voter_request_due = True
-        turn.step.set_timer(UPDATE_VOTER, raft.config.update_voter_period_ms, wall=True)
+        if "asks-to-join-once" not in turn.step.defects:
+            turn.step.set_timer(UPDATE_VOTER, raft.config.update_voter_period_ms, wall=True)
 
 
 def poll(raft: RaftState, turn: NodeTurn, role: Follower) -> None:

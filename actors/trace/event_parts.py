@@ -72,6 +72,16 @@ class Polled(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: int | None = None
 
 
+class Kept(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A snapshot of the metadata log that a member has. end: of what it stands for. size: of it, in bytes. last_ms:
+    timestamp of the last record that it stands for. below: bytes of the log that are there still, and below its end."""
+
+    end: int
+    size: int
+    last_ms: int
+    below: int
+
+
 class Waited(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A Fetch of the metadata log that waited at a leader. follower: who fetches, -1 a client. epoch: the quorum epoch
     in which the leader led when it came. offset, known: where the follower's log ended, and the high watermark that it

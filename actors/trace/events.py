@@ -74,6 +74,7 @@ from actors.trace.controller_events import (
 )
 from actors.trace.coordinator_events import CoordinatorEvent, CoordRefuse as CoordRefuse
 from actors.trace.event_parts import (
+    Kept as Kept,
     Lag as Lag,
     Polled as Polled,
     ReplyPartition as ReplyPartition,
@@ -109,6 +110,7 @@ from actors.trace.log_events import (
 )
 from actors.trace.quorum_events import (
     QApply as QApply,
+    QClean as QClean,
     QEnd as QEnd,
     QFreeze as QFreeze,
     QHeard as QHeard,

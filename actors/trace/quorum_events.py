@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from actors.trace.event_parts import TraceEvent, Waited
+from actors.trace.event_parts import Kept, TraceEvent, Waited
 
 
 class QPersist(TraceEvent, frozen=True, tag="q.persist"):
@@ -108,6 +108,23 @@ class QSnap(TraceEvent, frozen=True, tag="q.snap"):
     state: int = 0
 
 
+class QClean(TraceEvent, frozen=True, tag="q.clean"):
+    """A member that has more than one snapshot of the metadata log looks which of them are to go; what goes is told by
+    the events that come next (``log.start``, ``q.snap``).
+
+    start, high_watermark: of its log; applied: up to where its state machine has been handed that. now_ms: its wall
+    clock. log_size, snapshots_size: of the log, and of all snapshots, in bytes. oldest: of the snapshots, four at most.
+    """
+
+    start: int
+    high_watermark: int
+    applied: int
+    now_ms: int
+    log_size: int
+    snapshots_size: int
+    oldest: list[Kept]
+
+
 class QSnapFetch(TraceEvent, frozen=True, tag="q.snap.fetch"):
     """A leader took note of a voter's FetchSnapshot: like a valid Fetch it keeps the leader in office. ``end``: of the
     snapshot; ``position``: of the first byte asked for, or -1: the voter's Fetch was answered with this snapshot's id,
@@ -154,5 +171,17 @@ class QHeard(TraceEvent, frozen=True, tag="q.heard"):
 
 
 QuorumEvent = (
-    QPersist | QVote | QRole | QVoters | QApply | QFreeze | QSnap | QSnapFetch | QWaited | QRefuse | QEnd | QHeard
+    QPersist
+    | QVote
+    | QRole
+    | QVoters
+    | QApply
+    | QFreeze
+    | QSnap
+    | QClean
+    | QSnapFetch
+    | QWaited
+    | QRefuse
+    | QEnd
+    | QHeard
 )

@@ -30,6 +30,7 @@ from actors.trace.events import (
     PartStop,
     PollInvoke,
     QApply,
+    QClean,
     QEnd,
     QFreeze,
     QHeard,
@@ -124,6 +125,11 @@ def _returned(text: str) -> Callable[[Any], str]:
     return tell
 
 
+def _cleaned(body: QClean) -> str:
+    oldest = body.oldest[0].end
+    return f"looks which of its snapshots of the metadata log are to go; the oldest ends at {oldest:,}"
+
+
 def _waited(body: QWaited) -> str:
     whose = ["a client" if each.follower < 0 else node_name(each.follower) for each in body.fetches]
     why = {"append": "with what it appends", "commit": "with its high watermark", "expired": "as its time is over"}
@@ -148,6 +154,7 @@ OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     QApply: lambda body: f"hands entries {body.start:,} to {body.end - 1:,} of the metadata log to its state machine",
     QSnap: lambda body: f"{SNAPSHOTS[body.op]} a snapshot of the metadata log up to {body.end:,}",
     QFreeze: lambda body: f"begins to write a snapshot of the metadata log up to {body.end:,}",
+    QClean: _cleaned,
     QWaited: _waited,
     QRefuse: lambda body: f"refuses a {body.api} in quorum epoch {body.asked} with {error_name(body.error)}",
     QEnd: lambda body: f"hears that {node_name(body.leader)} does not lead epoch {body.leader_epoch} any more",

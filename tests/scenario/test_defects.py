@@ -101,6 +101,12 @@ PROOFS: dict[str, Proof] = {
     "snapshots-not-made": Proof(
         "snapshots-by-size", r"had applied \d+ bytes of the metadata log up to \d+ without a snapshot, and made none"
     ),
+    "snapshots-of-any-size": Proof(
+        "snapshots-go", r"kept its snapshot up to \d+, although log and snapshots had [1-9][\d,]+ bytes"
+    ),
+    "snapshots-of-any-age": Proof(
+        "snapshots-go", r"deleted its snapshot up to \d+, although .* that one was [\d,]+ ms old \(\S+ is 604,800,000\)"
+    ),
     "voter-changes-overlap": Proof(
         "voter-changes", r"wrote a voter set at \d+ while the previous one, at \d+, was not"
     ),
@@ -136,6 +142,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "voters-of-old": Proof(
         "undone-change", r"was not adopted by every voter within .*: .*controller-3 still has \S+, \S+, \S+$"
+    ),
+    "asks-to-join-once": Proof(
+        "joins-again", r"controller-4 is to become a voter by itself, and has not within .*controller-1 led in epoch 1"
     ),
     "voters-outlive-their-record": Proof(
         "undone-change", r"\w+-\d goes by the voter set at \d+, although its log ends at \d+"

@@ -32,6 +32,7 @@ from actors.trace.events import (
     PartChange,
     PartRemove,
     QApply,
+    QClean,
     QEnd,
     QFreeze,
     QHeard,
@@ -107,7 +108,7 @@ def _partition_keys(event: Stamped) -> Sequence[str]:
 
 
 _OF_THE_QUORUM = frozenset(
-    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QSnapFetch, QWaited, QEnd, QHeard}
+    {QRole, QVote, QPersist, QVoters, QApply, QFreeze, QSnap, QClean, QSnapFetch, QWaited, QEnd, QHeard}
     | {
         AdminInvoke,
         AdminReturn,

@@ -106,7 +106,7 @@ _TRANSACTIONAL = (
     *(*_CLIENT, "init.invoke", "init.return", "begin.invoke", "begin.return", "end.invoke", "end.return"),
 )
 _QUORUM = (
-    *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.freeze", "q.apply"),
+    *(*_EVERYWHERE, "q.persist", "q.vote", "q.role", "q.voters", "q.snap", "q.freeze", "q.apply", "q.clean"),
     *("log.append", "log.flush", "log.trunc", "log.start", "log.hw"),
 )
 _DRIVER = ("run.meta", "run.end", "ctl.fault", "ctl.window", "ctl.phase", "link.rule", "link.hit")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.trace.events import LogStart, NodeUp, QApply, QFreeze, QRole, QSnap, Stamped
+from actors.trace.events import CtlFault, LogStart, NodeUp, QApply, QClean, QFreeze, QRole, QSnap, Stamped, TraceEvent
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
+from orchestrator.invariants.quorum.snapshot_retention import MAX_BYTES, MAX_MS, Limits, Look
 
 SNAPSHOTS_KEPT = 1 << 10
 
@@ -39,13 +40,15 @@ class Due(msgspec.Struct, frozen=True):
 class Making(msgspec.Struct):
     """What the process of a member has done about its snapshots. limit: bytes that it applies, at most, before it makes
     one. since: those that it has applied since it made or loaded the last one, or started. writing: it writes one that
-    it makes; fetched: one that it fetched, and may have given up."""
+    it makes; fetched: one that it fetched, and may have given up. look: at what is to go, until the next event but
+    those of what goes."""
 
     limit: int
     since: int = 0
     writing: bool = False
     fetched: bool = False
     due: Due | None = None
+    look: Look | None = None
 
     def begins(self, body: QFreeze) -> None:
         """A snapshot is being written."""
@@ -87,51 +90,81 @@ class Holder(msgspec.Struct):
 
 
 class SnapshotState(State):
-    """facts: by end. members: by node."""
+    """facts: by end. members: by node. limited: whether it is known how much members keep."""
 
     profile: Profile = Profile()
     facts: dict[int, SnapshotFact] = {}
     members: dict[str, Holder] = {}
+    limited: bool = True
 
 
 class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     """A snapshot replaces the log below its end for good, and no node can look at that part again. So it may hold only
     committed records, must hold all of them, and must be named by its real end. A log gets shorter only by snapshots:
     so each member makes one as soon as it has applied metadata.log.max.record.bytes.between.snapshots since the last
-    one.
+    one. It looks again and again which are to go, and deletes the oldest, with the log up to the end of the next one,
+    while log and snapshots are larger than metadata.max.retention.bytes, and while that snapshot is older than
+    metadata.max.retention.ms; no other one, and never the newest.
 
     Example: controller-2 makes a snapshot up to 118 when the quorum has committed 112. It follows another leader,
     truncates its log to 112, and keeps a state that was never decided. Or a snapshot up to 118 is named as one up to
     117 (KAFKA-14618), and a member that fetches it gets the record at 117 twice. Or broker-2 omits a topic's
     configuration from its snapshot, and has lost it after a restart. Or controller-3 has applied 25 MB since it
-    started, and goes on without a snapshot. A process that dies while it writes a snapshot may find it complete on its
-    disk: it then begins there although it never reported the snapshot.
+    started, and goes on without a snapshot; or it keeps all snapshots, and its disk fills up; or it deletes all but
+    the newest, and each broker that is a little behind has to fetch that one. A process that dies while it writes a
+    snapshot may find it complete on its disk: it then begins there although it never reported the snapshot.
     """
 
     id = "Q13"
-    title = "A snapshot of the metadata log covers a committed prefix and is made when due; a log begins where one ends"
+    title = (
+        "A snapshot of the metadata log covers a committed prefix, is made when due and deleted when due; a log begins "
+        "where one ends"
+    )
     source = (
         "KIP-630; KIP-595; Kafka's RaftEventSimulationTest, SnapshotAtLogStart, LeaderNeverLoadSnapshot; KAFKA-14618"
     )
-    tested_when = "a member makes, fetches or loads a snapshot, begins its log at one, deletes one, or has one to make"
+    tested_when = (
+        "a member makes, fetches or loads a snapshot, begins its log at one, deletes one, has one to make, or looks "
+        "which are to go"
+    )
     unseen = (
         "Whether the records in a snapshot give the right state: they are compared with those of other members.",
         "The records in a snapshot if no other member has a snapshot up to the same end.",
         "A snapshot that is due by metadata.log.max.snapshot.interval.ms.",
         "A snapshot that is begun and never becomes durable; until it is, its member makes no other one.",
+        (
+            "Whether members look at all which snapshots are to go; more than three that go at once; and all looks "
+            "after a bounce with other metadata.max.retention.bytes or metadata.max.retention.ms."
+        ),
     )
-    types = (QSnap, QFreeze, QApply, LogStart, QRole, NodeUp)
+    types = (QSnap, QFreeze, QApply, QClean, LogStart, QRole, NodeUp)
     exemptions = {"loss-budget": WIPED}
     ghost = "prefix hash"
 
     def initial(self, key: str, profile: Profile) -> SnapshotState:
         return SnapshotState(key, profile=profile)
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (CtlFault,)
+
+    def hear(self, state: SnapshotState, event: Stamped) -> Emissions:
+        """Who was bounced with other limits, and when, is not followed."""
+        assert type(event.body) is CtlFault
+        if not {MAX_BYTES, MAX_MS}.isdisjoint(event.body.parameters.get("config", {})):
+            state.limited = False
+        return NOTHING
+
     def step(self, state: SnapshotState, event: Stamped, mirror: LogMirror) -> Emissions:
-        body = event.body
         member = state.members.get(event.node)
         if member is None:
             member = state.members[event.node] = Holder()
+        kept = self._cleans(state, member.making, event) if member.making is not None else NOTHING
+        found = self._take(state, member, event, mirror)
+        return [*kept, *found] if kept else found
+
+    def _take(self, state: SnapshotState, member: Holder, event: Stamped, mirror: LogMirror) -> Emissions:
+        body = event.body
         if type(body) is QApply:
             return self._applies(state, member, event, body)
         if type(body) is NodeUp:
@@ -151,6 +184,47 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
             if body.end:  # the one that ends at 0 is what a directory was formatted with
                 return self._snapped(state, member, event, body, mirror)
         return NOTHING
+
+    def _cleans(self, state: SnapshotState, making: Making, event: Stamped) -> Emissions:
+        """A look at what is to go, and what the same step deletes: it is over when the member tells of something else,
+        unless the process ends in the middle of it."""
+        body, look = event.body, making.look
+        if type(body) is NodeUp or (type(body) is QSnap and body.op == "delete"):
+            return NOTHING
+        if type(body) is LogStart and body.reason == "retention":
+            return self._drops(state, look, event, body) if look is not None and state.limited else NOTHING
+        making.look = None
+        if type(body) is QClean:
+            state.tested += 1
+            if body.oldest[0].end < body.start:
+                return self.violated(
+                    state.key,
+                    f"{event.node} still has its snapshot up to {body.oldest[0].end:,}, although its log begins at "
+                    f"{body.start:,}",
+                    event,
+                )
+            making.look = Look(body, Limits.of(state.profile, event.node), witness(event), body.start)
+        if look is None or not state.limited or look.start >= look.due:
+            return NOTHING
+        kept = min(each.end for each in look.seen.oldest if each.end >= look.start)
+        return self.violated(
+            state.key,
+            f"{event.node} kept its snapshot up to {kept:,}, although {look.why(kept)}",
+            look.by,
+            event,
+        )
+
+    def _drops(self, state: SnapshotState, look: Look, event: Stamped, body: LogStart) -> Emissions:
+        begun, look.start = look.start, body.new
+        if body.new <= look.due or not look.told_all:
+            return NOTHING
+        gone = min(each.end for each in look.seen.oldest if each.end >= max(begun, look.due))
+        return self.violated(
+            state.key,
+            f"{event.node} deleted its snapshot up to {gone:,}, although {look.why(gone)}",
+            look.by,
+            event,
+        )
 
     def _applies(self, state: SnapshotState, member: Holder, event: Stamped, body: QApply) -> Emissions:
         """A step that makes a snapshot due begins to write it, unless the process ends in the middle of it."""

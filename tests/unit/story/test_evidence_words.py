@@ -15,6 +15,7 @@ from actors.trace.events import (
     FetchRefused,
     FetchTold,
     InitReturn,
+    Kept,
     LinkHit,
     LinkRuleChange,
     LogFlush,
@@ -22,6 +23,7 @@ from actors.trace.events import (
     MetaState,
     MetaView,
     PartStop,
+    QClean,
     QEnd,
     QFreeze,
     QHeard,
@@ -84,6 +86,10 @@ def _told(body: Any) -> str:
         ),
         (QPersist("d", 3, -1, 2), "stores quorum epoch 3 with no leader and a vote for broker-2"),
         (QSnap("d", "create", 118, 2), "makes a snapshot of the metadata log up to 118"),
+        (
+            QClean(0, 118, 118, 0, 900, 200, [Kept(40, 100, 0, 300), Kept(118, 100, 0, 900)]),
+            "looks which of its snapshots of the metadata log are to go; the oldest ends at 40",
+        ),
         (QFreeze("create", 118), "begins to write a snapshot of the metadata log up to 118"),
         (
             QWaited("expired", [Waited(2, 1, 118, 117, 118, 117)]),

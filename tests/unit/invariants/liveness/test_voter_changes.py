@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actors.node.spec import METADATA_PARTITION, node_name
-from actors.trace.events import CtlFault, QVoters
+from actors.trace.events import ClockSet, CtlFault, QVoters
 from orchestrator.invariants.folds.bounds import bound_us
 from orchestrator.invariants.folds.fold import Profile
 from tests.unit.invariants.trace_builder import TraceBuilder
@@ -18,8 +18,8 @@ THREE, FOUR = IDS[:3], IDS
 class Quorum(TraceBuilder):
     """controller-1 leads epoch 1, and everybody has three voters, at offset 2, committed."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **profile: Any) -> None:
+        super().__init__(**profile)
         for node in NODES:
             self.voters(node, THREE, 2)
         self.role(NODES[0], 1, "leader", 101)
@@ -135,3 +135,121 @@ def test_who_can_commit_nothing() -> None:
     trace.down(NODES[1])
     trace.past()
     assert trace.status() == ("held", 1), "its leader is down"
+
+
+class Joining(Quorum):
+    """The same, and controller-4 is to become a voter by itself."""
+
+    def __init__(self, joins: bool = True, level: str = "1", **more: Any) -> None:
+        own = {"config": {"controller.quorum.auto.join.enable": joins}, **more}
+        super().__init__(features={"kraft.version": level}, nodes={NODES[3]: own})
+
+    def passes(self, bounds: float = 1.0) -> None:
+        """So much of the bound goes by, and one event more."""
+        self.wall += round(bounds * bound_us(Profile(), "L9/join"))
+        self.emit("driver", CtlFault("f", "drop", "start", [], {}))
+
+    def changed(self, ids: tuple[int, ...], offset: int) -> None:
+        """The leader writes other voters, and all copy and commit them."""
+        for node in NODES:
+            self.voters(node, ids, offset, "append" if node == NODES[0] else "fetch")
+        self.commit(offset + 1)
+
+
+def test_who_is_to_join_becomes_a_voter() -> None:
+    """Shows one that becomes a voter in time, and again after it was removed; and one that never does, told with the
+    leader and the voters, but not before it has asked three times."""
+    trace = Joining()
+    trace.opens()
+    trace.passes(0.9)
+    assert trace.status() == ("vacuous", 0)
+    trace.changed(FOUR, 5)
+    assert trace.status() == ("held", 2)  # the change itself, too
+    trace.changed(THREE, 7)
+    trace.changed(FOUR, 9)
+    trace.passes()
+    assert trace.status() == ("held", 5)
+    trace.changed(THREE, 11)
+    trace.passes()
+    (found,) = trace.result("L9").violations
+    assert found.sentence.startswith("controller-4 is to become a voter by itself, and has not within ")
+    assert found.sentence.endswith(
+        " s, in which controller-1 led in epoch 1 and the voters stayed controller-1, controller-2, controller-3"
+    )
+
+
+def test_time_to_join_is_counted_anew() -> None:
+    """Shows that another change, another leader and another copy of the voters give it all of its time again; and that
+    it is over for one that was a voter with another disk, as for any other."""
+    for number in range(3):
+        trace = Joining()
+        trace.opens()
+        trace.passes(0.6)
+        if number == 0:
+            trace.changed((*THREE, 105), 5)
+        elif number == 1:
+            trace.role(NODES[0], 2, "follower", 102)
+            trace.role(NODES[1], 2, "leader", 102)
+            trace.commit(4, NODES[1], 2)
+        else:
+            trace.voters(NODES[3], (101, 102), 5)
+            trace.voters(NODES[3], THREE, 2, "truncate")
+        trace.passes(0.6)
+        assert trace.result("L9").status != "violated", number
+        trace.passes(0.6)
+        assert trace.result("L9").status == "violated", number
+    trace = Joining()
+    trace.changed(FOUR, 5)
+    trace.voters(NODES[3], FOUR, 5, "start", directory="another")
+    trace.opens()
+    trace.passes()
+    assert trace.result("L9").status == "violated"
+
+
+def test_who_need_not_join() -> None:
+    """Shows that one which is not told to join, knows of a level without it, or has the disk of another cluster becomes
+    no voter; nor who is not in the core, or has not copied the leader's voters; nor while the leader can change nothing
+    as it has committed nothing; nor a broker."""
+    for kind in ("joins", "untold", "level", "stranger", "away", "behind", "uncommitted"):
+        more: dict[str, Any] = {"cluster_id": "another"} if kind == "stranger" else {}
+        trace = Joining(kind != "untold", "0" if kind == "level" else "1", **more)
+        if kind == "behind":
+            trace.voters(NODES[3], (101, 102), 5)
+        trace.opens(*[NODES[3]][: kind == "away"])
+        if kind == "uncommitted":
+            trace.role(NODES[0], 2, "leader", 101)
+        trace.passes()
+        joins = [each for each in trace.result("L9").violations if "by itself" in each.sentence]
+        assert len(joins) == (kind == "joins"), kind
+    trace = Joining()
+    trace.down(NODES[3])
+    trace.voters("broker-4", THREE, 2)
+    trace.core = [*NODES, "broker-4"]
+    trace.window("open", *trace.core)
+    trace.passes()
+    assert trace.result("L9").status == "vacuous"
+
+
+def test_what_is_not_known_of_when_it_asks() -> None:
+    """Shows that a controller whose clock was set may come late until it starts anew, and that nothing is expected once
+    a bounce changes what controllers are told of joining, and is after any other."""
+    for again in (False, True):
+        trace = Joining()
+        trace.opens()
+        trace.emit(NODES[3], ClockSet("f", "start", 5_000_000, 0))
+        if again:
+            trace.down(NODES[3])
+            trace.up(NODES[3], "controller")
+            trace.voters(NODES[3], THREE, 2, "start")
+        trace.passes()
+        assert trace.result("L9").status == ("violated" if again else "vacuous")
+    for key, judged in (
+        ("controller.quorum.auto.join.enable", False),
+        ("controller.quorum.fetch.timeout.ms", False),
+        ("controller.quorum.request.timeout.ms", True),
+    ):
+        trace = Joining()
+        trace.opens()
+        trace.emit("driver", CtlFault("g", "rolling-bounce", "start", [], {"config": {key: 1}}))
+        trace.passes()
+        assert trace.result("L9").status == ("violated" if judged else "vacuous"), key

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.node.spec import METADATA_PARTITION
-from actors.trace.events import LogAppend, LogStart, QApply, QFreeze, QSnap
+from actors.trace.events import CtlFault, Kept, LogAppend, LogStart, QApply, QClean, QFreeze, QSnap
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -315,3 +315,161 @@ def test_a_process_that_ends_before_it_begins_one() -> None:
     assert trace.missed() == []
     trace.applies(100, 100, 100, node="controller-9")
     assert trace.missed() == []
+
+
+class Keeping(TraceBuilder):
+    """A member that keeps 1,000 bytes for 500 ms, and has snapshots of 100 bytes up to 10, 20, 30 and 40, with 100
+    bytes of the log between them and 50 behind the last."""
+
+    def __init__(self, size: int = 1000, age_ms: int = 500, **more: int) -> None:
+        config = {"metadata.max.retention.bytes": size, "metadata.max.retention.ms": age_ms, **more}
+        super().__init__(config=config)
+        self.up(FOLLOWER, "controller")
+
+    def looks(self, now_ms: int, *ends: int, start: int = 0, reached: int = 45, more: int = 0) -> str:
+        """It looks at those snapshots. The last record before 10 is of 10 ms, and so on. more: snapshots than that."""
+        kept = [Kept(end, 100, end, 10 * (end - start)) for end in ends]
+        sizes = 450 - 10 * start, 100 * (len(ends) + more)
+        return self.emit(FOLLOWER, QClean(start, reached, reached, now_ms, *sizes, kept))
+
+    def drops(self, new: int, *gone: int) -> str:
+        """The log begins there from now on, and snapshots go."""
+        began = self.emit(FOLLOWER, LogStart(METADATA_PARTITION, new, "retention", 1))
+        for end in gone:
+            self.emit(FOLLOWER, QSnap("dir", "delete", end, 1))
+        return began
+
+    def goes_on(self) -> str:
+        """The next step."""
+        return self.emit(FOLLOWER, QApply(45, 46))
+
+    def found(self) -> list[tuple[list[str], str]]:
+        """Events and sentences about what went or did not."""
+        about = ("deleted its", "kept its", "still has its")
+        violations = self.result("Q13").violations
+        return [(each.events, each.sentence) for each in violations if any(words in each.sentence for words in about)]
+
+
+def test_snapshots_go_when_a_limit_is_exceeded() -> None:
+    """Shows what goes by size, by age and by both, one after the other, what is at its limit and stays; without limits
+    nothing goes."""
+    for size, age_ms, now_ms, due in (
+        (1000, 500, 500, 0),
+        (850, 500, 500, 0),  # as large as it may be
+        (849, 500, 500, 20),
+        (649, 500, 500, 20),  # 850, then 550: the log up to 20 goes with the first
+        (549, 500, 500, 30),
+        (0, 500, 500, 40),
+        (1000, 500, 510, 0),  # as old as it may be
+        (1000, 500, 511, 20),
+        (849, 500, 521, 30),
+        (1000, 500, 9000, 40),
+        (-1, -1, 9000, 0),
+        (-1, 500, 511, 20),
+        (849, -1, 9000, 20),
+    ):
+        trace = Keeping(size, age_ms)
+        trace.looks(now_ms, 10, 20, 30, 40)
+        for new in range(20, due + 1, 10):
+            trace.drops(new, new - 10)
+        trace.goes_on()
+        assert trace.found() == [], (size, age_ms, now_ms)
+        assert trace.result("Q13").tested >= 1
+        if due:
+            late = Keeping(size, age_ms)
+            look = late.looks(now_ms, 10, 20, 30, 40)
+            for new in range(20, due, 10):
+                late.drops(new, new - 10)
+            then = late.goes_on()
+            ((events, sentence),) = late.found()
+            assert events == [look, then]
+            assert sentence.startswith(f"{FOLLOWER} kept its snapshot up to {due - 10}, although ")
+        if due < 40:
+            early = Keeping(size, age_ms)
+            look = early.looks(now_ms, 10, 20, 30, 40)
+            dropped = early.drops(max(due, 10) + 10, max(due, 10))
+            ((events, sentence),) = early.found()
+            assert events == [look, dropped]
+            assert sentence.startswith(f"{FOLLOWER} deleted its snapshot up to {max(due, 10)}, although ")
+
+
+def test_the_figures_of_what_went() -> None:
+    """Shows what is said of a snapshot that went without a reason, after one that was to go."""
+    trace = Keeping(849)
+    trace.looks(500, 10, 20, 30, 40)
+    trace.drops(20, 10)
+    trace.drops(30, 20)
+    ((_, sentence),) = trace.found()
+    assert sentence == (
+        f"{FOLLOWER} deleted its snapshot up to 20, although log and snapshots had 550 bytes "
+        "(metadata.max.retention.bytes is 849), that one was 480 ms old (metadata.max.retention.ms is 500), and it had "
+        "applied the committed log up to 45"
+    )
+
+
+def test_what_is_not_committed_and_applied_stays() -> None:
+    """Shows that a log does not begin above what is known to be committed and applied, whatever the limits."""
+    trace = Keeping(0)
+    trace.looks(500, 10, 20, 30, reached=19)
+    trace.looks(500, 10, 20, 30, reached=20)
+    trace.drops(20, 10)
+    trace.looks(500, 20, 30, start=20, reached=29)
+    trace.drops(30, 20)
+    ((_, sentence),) = trace.found()
+    assert sentence.startswith(f"{FOLLOWER} deleted its snapshot up to 20, although ")
+    assert sentence.endswith("and it had applied the committed log up to 29")
+
+
+def test_a_snapshot_below_the_log() -> None:
+    """Shows one that is there still, although the log begins above it."""
+    trace = Keeping()
+    look = trace.looks(500, 10, 20, start=20)
+    trace.goes_on()
+    assert trace.found() == [
+        ([look], f"{FOLLOWER} still has its snapshot up to 10, although its log begins at 20"),
+    ]
+
+
+def test_more_snapshots_than_the_trace_tells_of() -> None:
+    """Shows that nothing is said of those, and that those which it tells of have to go."""
+    trace = Keeping(0)
+    trace.looks(500, 10, 20, 30, 40, more=2)
+    for new in (20, 30, 40, 50):
+        trace.drops(new, new - 10)
+    trace.goes_on()
+    assert trace.found() == []
+    trace.looks(500, 10, 20, 30, 40, more=2)
+    trace.drops(20, 10)
+    trace.goes_on()
+    assert len(trace.found()) == 1
+
+
+def test_a_process_that_ends_before_it_deletes() -> None:
+    """Shows that a process may end in the middle of the step in which it looks, and that nothing is expected of a
+    process whose start the trace lacks."""
+    trace = Keeping(0)
+    trace.looks(500, 10, 20)
+    trace.down(FOLLOWER)
+    trace.up(FOLLOWER, "controller")
+    trace.goes_on()
+    assert trace.found() == []
+    trace.emit("controller-9", QClean(0, 45, 45, 500, 450, 200, [Kept(10, 100, 10, 100), Kept(20, 100, 20, 200)]))
+    trace.emit("controller-9", QApply(45, 46))
+    assert trace.found() == []
+    trace.looks(500, 10, 20)
+    trace.looks(500, 10, 20)
+    assert len(trace.found()) == 1
+
+
+def test_limits_that_a_bounce_changes() -> None:
+    """Shows that nothing is expected once a bounce sets one of the limits, and is after another bounce."""
+    for key, judged in (
+        ("metadata.max.retention.bytes", False),
+        ("metadata.max.retention.ms", False),
+        ("metadata.log.max.snapshot.interval.ms", True),
+    ):
+        trace = Keeping(0)
+        trace.emit("driver", CtlFault("f", "rolling-bounce", "start", [], {"config": {key: 1}}))
+        trace.looks(500, 10, 20)
+        trace.goes_on()
+        assert len(trace.found()) == judged, key
