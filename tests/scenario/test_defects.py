@@ -613,6 +613,9 @@ PROOFS: dict[str, Proof] = {
         "leads-again",
         r"broker-1, the preferred replica of orders-0, was not elected within .*: broker-2 leads it, although",
     ),
+    "preferred-elected-too-often": Proof(
+        "two-come-back", r"gave orders-\d back to broker-\d [\d,]+ ms after it gave partitions back, and leader.imbal"
+    ),
     "replicas-outlive-topic": Proof("topic-made-anew", r"no broker took up the leadership of orders-0@\S+ within"),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
