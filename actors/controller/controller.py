@@ -485,7 +485,8 @@ class Controller(msgspec.Struct):
 
     def write_no_op(self, turn: ControllerTurn) -> bool:
         """Show that the quorum still commits."""
-        self._append(turn, [Change(MetadataRecord(no_op=NoOpRecord()))])
+        if "no-op-records-unwritten" not in turn.step.defects:
+            self._append(turn, [Change(MetadataRecord(no_op=NoOpRecord()))])
         return False
 
     def elect_unclean_leaders(self, turn: ControllerTurn) -> bool:

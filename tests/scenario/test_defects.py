@@ -113,6 +113,9 @@ PROOFS: dict[str, Proof] = {
     "voters-unread": Proof("unread", r"adds controller-\d, whose log has never had a record of leader epoch \d+"),
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*; the voters are"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+, but is none of the voters"),
+    "no-op-records-unwritten": Proof(
+        "quiet", r"the active controller, appended nothing to the metadata log for [\d,]+ ms, not even a no-op record"
+    ),
     "append-in-resignation": Proof(
         "divided", r"appended to the metadata log as leader of epoch 1, but it does not lead"
     ),
