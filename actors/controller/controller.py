@@ -465,7 +465,9 @@ class Controller(msgspec.Struct):
         if self.active and turn.raft.is_leader:
             soon = act(self, turn)
             if timer != STALE_BROKERS or "stale-looked-for-once" not in turn.step.defects:
-                turn.step.set_timer(timer, NEXT_PASS_MS if soon else self._periods()[timer])
+                often = timer == REBALANCE and "preferred-elected-too-often" in turn.step.defects
+                period_ms = self._periods()[timer] // (10 if often else 1)
+                turn.step.set_timer(timer, NEXT_PASS_MS if soon else period_ms)
 
     def fence_stale_broker(self, turn: ControllerTurn) -> bool:
         """Fence one broker whose session is over; True if a session was."""
@@ -483,7 +485,8 @@ class Controller(msgspec.Struct):
 
     def write_no_op(self, turn: ControllerTurn) -> bool:
         """Show that the quorum still commits."""
-        self._append(turn, [Change(MetadataRecord(no_op=NoOpRecord()))])
+        if "no-op-records-unwritten" not in turn.step.defects:
+            self._append(turn, [Change(MetadataRecord(no_op=NoOpRecord()))])
         return False
 
     def elect_unclean_leaders(self, turn: ControllerTurn) -> bool:

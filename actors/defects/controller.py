@@ -225,6 +225,20 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
         settings=("duration=60s", "config.leader.imbalance.check.interval.seconds=1"),
     ),
+    Defect(
+        "preferred-elected-too-often",
+        "actors.controller",
+        "P21",
+        "After its first look the active controller looks for preferred leaders ten times as often.",
+        nemesis="isr",
+        settings=("duration=60s", "config.leader.imbalance.check.interval.seconds=5"),
+    ),
+    Defect(
+        "no-op-records-unwritten",
+        "actors.controller",
+        "Q16",
+        "The active controller appends no no-op records.",
+    ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(
         "busy-metadata-log",

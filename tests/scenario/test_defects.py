@@ -119,6 +119,9 @@ PROOFS: dict[str, Proof] = {
     "voters-unread": Proof("unread", r"adds controller-\d, whose log has never had a record of leader epoch \d+"),
     "removed-leader-counts": Proof("voter-changes", r"(controller-\d), leader .* counting .*\1.*; the voters are"),
     "observer-stands": Proof("divided", r"broker-\d became prospective in epoch \d+, but is none of the voters"),
+    "no-op-records-unwritten": Proof(
+        "quiet", r"the active controller, appended nothing to the metadata log for [\d,]+ ms, not even a no-op record"
+    ),
     "append-in-resignation": Proof(
         "divided", r"appended to the metadata log as leader of epoch 1, but it does not lead"
     ),
@@ -621,6 +624,9 @@ PROOFS: dict[str, Proof] = {
     "preferred-unheeded": Proof(
         "leads-again",
         r"broker-1, the preferred replica of orders-0, was not elected within .*: broker-2 leads it, although",
+    ),
+    "preferred-elected-too-often": Proof(
+        "two-come-back", r"gave orders-\d back to broker-\d [\d,]+ ms after it gave partitions back, and leader.imbal"
     ),
     "replicas-outlive-topic": Proof("topic-made-anew", r"no broker took up the leadership of orders-0@\S+ within"),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),

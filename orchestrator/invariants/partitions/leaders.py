@@ -10,11 +10,17 @@ from actors.trace.events import (
     AdminInvoke,
     AdminReturn,
     BrokerReg,
+    ClockSet,
+    CtlFault,
+    DiskRuleChange,
+    MetaState,
     NodeDown,
+    NodeUp,
     PartChange,
     PartRemove,
     QRole,
     Stamped,
+    TraceEvent,
 )
 from orchestrator.invariants.folds.fold import (
     NOTHING,
@@ -31,6 +37,7 @@ from orchestrator.invariants.mirrors.loss_budget import ELR
 from orchestrator.invariants.mirrors.metadata_view import Entry, MetadataView, View
 from orchestrator.invariants.partitions.asked_elections import AskedElections
 from orchestrator.invariants.partitions.controller import ControllerInvariant, named, standing
+from orchestrator.invariants.partitions.preferred_passes import INTERVAL, PreferredPasses
 
 REMOVING = ("fence", "controlled-shutdown", "unclean-shutdown")
 """Causes of changes that take one broker out of the ISR."""
@@ -127,7 +134,7 @@ class Pools(State):
     controller -> who waits for that broker, in the step that is being recorded.
     ``asked``: the partitions of which operators have asked for unclean elections, by name; "" all. ``abrupt``: the
     newest quorum epoch whose controller ended abruptly, maybe before it told of all that it wrote. ``unanswered``: the
-    elections that operators wait for."""
+    elections that operators wait for. ``passes``: when controllers looked for preferred leaders last."""
 
     profile: Profile = Profile()
     elr: bool = False
@@ -138,6 +145,7 @@ class Pools(State):
     asked: set[str] = set()
     abrupt: int = -1
     unanswered: AskedElections = msgspec.field(default_factory=AskedElections)
+    passes: PreferredPasses = msgspec.field(default_factory=PreferredPasses)
 
     def settle(self, event: Stamped, req: str | None = None) -> Emissions:
         """What a controller left in doubt is in none any more, but for the request that it still serves."""
@@ -165,7 +173,9 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     first eligible replica of the assignment leads, not nobody. A partition without a leader gets one in the step that
     unfences a broker which may lead it. A broker that shuts down is not elected, as its leadership would end at once.
     An operator who asks for the preferred leader allows nothing more than what is allowed anyway, and is told that
-    nobody needs to be elected only where that replica leads.
+    nobody needs to be elected only where that replica leads. The controller itself gives leaderships back to preferred
+    replicas once in leader.imbalance.check.interval.seconds: more often, and a broker that comes and goes takes its
+    clients with it each time.
 
     Example: the last member of the ISR of orders-0 is down, unclean.leader.election.enable is false, and the controller
     elects broker-3, which had lagged behind. Or that last member comes back and is unfenced, and nobody elects it.
@@ -178,16 +188,26 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
     source = "KIP-106; KIP-704; KIP-966; Kafka's PartitionChangeBuilder"
     tested_when = (
         "a controller gives a partition another leader or none, elects uncleanly, or unfences a broker that may lead a "
-        "partition without a leader; or an operator is told that no election is needed"
+        "partition without a leader; an operator is told that no election is needed; or a controller elects a "
+        "preferred leader by the clock"
     )
     unseen = (
         "whether the preferred replica is elected finally: L19 judges that",
+        "passes of a controller whose timers a fault falsifies, and its next one, and all after a bounce sets the key",
         "elections that are never held where no broker is unfenced: L3 sees that a leader is missing",
         "replicas that were eligible only by records of a controller that ended abruptly",
         "the eligible leader replicas and the last leader themselves: the check uses the controller's records (P20)",
     )
-    types = (PartChange, PartRemove, BrokerReg, QRole, NodeDown, AdminInvoke, AdminReturn)
+    types = (PartChange, PartRemove, BrokerReg, QRole, MetaState, NodeUp, NodeDown, AdminInvoke, AdminReturn)
     before_types = (PartChange, BrokerReg)
+
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (CtlFault, ClockSet, DiskRuleChange)
+
+    def hear(self, state: Pools, event: Stamped) -> Emissions:
+        state.passes.hear(event)
+        return NOTHING
 
     def initial(self, key: str, profile: Profile) -> Pools:
         return Pools(key, profile=profile, elr=profile.feature(ELR) not in ("", "0"))
@@ -216,6 +236,8 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
 
     def step(self, state: Pools, event: Stamped, mirror: MetadataView) -> Emissions:
         body = event.body
+        if isinstance(body, MetaState | NodeUp | NodeDown):
+            state.passes.begins(event, body)
         if type(body) is NodeDown and body.mode not in ("clean", "end"):
             state.interrupt(event)
             if (epoch := mirror.elections.epoch_of(event.node)) >= 0:
@@ -232,7 +254,23 @@ class ElectionsComeFromTheRightPool(ControllerInvariant[Pools]):
                 state.unanswered.look(mirror)
         elif isinstance(body, PartChange | PartRemove):
             state.unanswered.changes(body)
+            if type(body) is PartChange and body.cause == "preferred" and not body.asked:
+                return self._given_back(state, event, body)
         return NOTHING
+
+    def _given_back(self, state: Pools, event: Stamped, body: PartChange) -> Emissions:
+        """A controller elects a preferred leader by the clock."""
+        tested, before = state.passes.elects(event, body, state.profile)
+        state.tested += tested
+        if before is None:
+            return NOTHING
+        what = "gave partitions back" if before.offset >= 0 else "became active"
+        after_ms = (event.wall - before.at_us) / 1000
+        sentence = (
+            f"{event.node} gave {body.tp} back to {node_name(body.leader)} {after_ms:,.0f} ms after it {what}, and "
+            f"{INTERVAL} is {state.profile.number(INTERVAL, event.node)}"
+        )
+        return self.violated(body.tp, sentence, before.by, event)
 
     def _unneeded(self, state: Pools, event: Stamped, body: AdminReturn) -> Emissions:
         wrong, told = state.unanswered.returns(body)

@@ -8,11 +8,15 @@ from actors.features import REMOVED_LEADER_DEADLOCK
 from actors.node.spec import node_name
 from actors.trace.events import (
     BrokerReg,
+    ClockSet,
     ConfigChange,
+    CtlFault,
+    DiskRuleChange,
     LogAppend,
     LogHw,
     LogTrunc,
     MetaState,
+    NodeDown,
     NodeUp,
     PartChange,
     PartRemove,
@@ -20,6 +24,7 @@ from actors.trace.events import (
     QVote,
     QVoters,
     Stamped,
+    TraceEvent,
 )
 from orchestrator.invariants.folds.bounds import longest_ms
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
@@ -28,6 +33,7 @@ from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.mirrors.voter_sets import is_majority, named
 from orchestrator.invariants.partitions.replication import CleanLeaderHasEverything, Completeness
+from orchestrator.invariants.quorum.idle import MAX_IDLE, IdleControllers
 
 EPOCHS_KEPT = 64
 
@@ -331,10 +337,12 @@ class LeaderCompleteness(CleanLeaderHasEverything):
 
 
 class ActedAs(State):
-    """Node -> the leadership that it took up last, and the event that ended it, if one has."""
+    """Node -> the leadership that it took up last, and the event that ended it, if one has. idle: since when active
+    controllers have appended nothing."""
 
     led: dict[str, Led] = {}
     ended: dict[str, Witness] = {}
+    idle: IdleControllers = msgspec.field(default_factory=IdleControllers)
 
 
 _WHAT = {
@@ -352,28 +360,67 @@ class ControllersActInOffice(LogInvariant[ActedAs]):
     will not be committed.
 
     A controller begins when its state has everything that the log had when its node was elected. One that begins
-    earlier decides on registrations and ISRs that have changed since.
+    earlier decides on registrations and ISRs that have changed since. While it is active it appends a no-op record in
+    every metadata.max.idle.interval.ms at least, as the high watermark and what is measured by it would stand still
+    otherwise, and nobody would see whether the quorum still commits.
 
     Example: controller-1 resigns in epoch 7 because no majority fetches any more, and its controller, which does not
     learn of this, appends another change of orders-0 (KAFKA-13104). Or controller-2 is elected with a log up to 80, and
-    its controller begins with a state up to 60.
+    its controller begins with a state up to 60. Or nothing happens in the cluster, and for ten seconds controller-2
+    appends nothing.
     """
 
     id = "Q16"
-    title = "A controller writes only between its node's election and next change of role, and in that epoch"
-    source = "KIP-595; KAFKA-13104; Kafka's KafkaRaftClient.ListenerContext.maybeFireLeaderChange"
+    title = (
+        "A controller writes only between its node's election and next change of role, in that epoch, and at the "
+        "latest after metadata.max.idle.interval.ms"
+    )
+    source = (
+        "KIP-595; KIP-835; KAFKA-13104; Kafka's KafkaRaftClient.ListenerContext.maybeFireLeaderChange, "
+        "QuorumController (writeNoOpRecord)"
+    )
     tested_when = (
         "a controller begins, changes a partition, a registration or a configuration, or appends to the metadata log"
     )
-    unseen = ("Answers of a controller out of office that are not based on a write.",)
-    types = (QRole, NodeUp, MetaState, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
+    unseen = (
+        "Answers of a controller out of office that are not based on a write.",
+        "No-op records of a controller whose timers a fault falsifies, and all after a bounce sets their interval.",
+        "Those that are missing when a controller shuts down, or when a process of a live run ends.",
+    )
+    types = (QRole, NodeUp, NodeDown, MetaState, LogAppend, PartChange, PartRemove, BrokerReg, ConfigChange)
     cases = {LogAppend: ("leader",)}
 
+    @property
+    def news(self) -> tuple[type[TraceEvent], ...]:
+        return (CtlFault, ClockSet, DiskRuleChange)
+
     def initial(self, key: str, profile: Profile) -> ActedAs:
-        return ActedAs(key)
+        return ActedAs(key, idle=IdleControllers.of(profile))
+
+    def hear(self, state: ActedAs, event: Stamped) -> Emissions:
+        state.idle.hear(event)
+        return NOTHING
 
     def step(self, state: ActedAs, event: Stamped, mirror: LogMirror) -> Emissions:
+        return [*self._goes_on(state, event), *self._acts(state, event)]
+
+    def _goes_on(self, state: ActedAs, event: Stamped) -> Emissions:
+        """Whether an active controller has appended something in time."""
+        late = state.idle.take(event)
+        if late is None:
+            return NOTHING
+        quiet, allowed_ms = late
+        sentence = (
+            f"{event.node}, the active controller, appended nothing to the metadata log for "
+            f"{(event.wall - quiet.since_us) // 1000:,} ms, not even a no-op record: {MAX_IDLE} allows "
+            f"{allowed_ms:,} ms"
+        )
+        return self.violated(state.key, sentence, quiet.by, event)
+
+    def _acts(self, state: ActedAs, event: Stamped) -> Emissions:
         body = event.body
+        if type(body) is NodeDown:
+            return NOTHING
         if type(body) is NodeUp:
             state.led.pop(event.node, None)
             return NOTHING
