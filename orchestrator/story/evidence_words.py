@@ -14,6 +14,7 @@ from actors.trace.events import (
     CommittedInvoke,
     CtlWindow,
     EpochTold,
+    FetchMisfit,
     FetchRefused,
     FetchTold,
     InitInvoke,
@@ -124,6 +125,12 @@ def _returned(text: str) -> Callable[[Any], str]:
     return tell
 
 
+def _misfit(body: FetchMisfit) -> str:
+    about = [f"is about {listed(body.unasked)}"] if body.unasked else []
+    about += [f"is not about {listed(body.missing)}"] if body.missing else []
+    return f"cannot use an answer of {body.peer} in its fetch session, as it {' and '.join(about) or 'repeats itself'}"
+
+
 def _waited(body: QWaited) -> str:
     whose = ["a client" if each.follower < 0 else node_name(each.follower) for each in body.fetches]
     why = {"append": "with what it appends", "commit": "with its high watermark", "expired": "as its time is over"}
@@ -135,6 +142,7 @@ OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     RepTruncate: _diverged,
     FetchTold: _fetched,
     FetchRefused: lambda body: f"refuses a Fetch as a whole with {error_name(body.error)}, by its session",
+    FetchMisfit: _misfit,
     EpochTold: _epoch_end,
     MetaImage: lambda body: f"has applied the metadata log up to {body.offset:,}",
     MetaState: lambda body: f"has applied the metadata log up to {body.offset:,} ({STATES[body.of]})",

@@ -584,6 +584,10 @@ PROOFS: dict[str, Proof] = {
         "gives-up", r"did not delete records of orders-0, and gave up with NOT_LEADER_OR_FOLLOWER"
     ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
+    "forgotten-partitions-stay": Proof(
+        "forgotten",
+        r"broker-1 answered the Fetch of \S+ of epoch \d+ in its fetch session about orders-1, which it does not ask",
+    ),
     "session-tells-of-records-only": Proof(
         "rare-records", r"broker-2 did not learn within 3 s .* the high watermark of broker-1, from which it fetches"
     ),
