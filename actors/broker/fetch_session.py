@@ -80,7 +80,7 @@ class FetchSession(msgspec.Struct):
             else:
                 cached.item = item
             self.unresolved = self.unresolved or not item.tp
-        for topic in request.forgotten_topics_data:
+        for topic in () if "forgotten-partitions-stay" in turn.step.defects else request.forgotten_topics_data:
             for index in topic.partitions:
                 self.partitions.pop(f"{topic.topic_id or topic.topic}-{index}", None)
         if self.unresolved:

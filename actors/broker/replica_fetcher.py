@@ -242,9 +242,7 @@ class ReplicaFetcherManager(msgspec.Struct):
         fetcher = self._idle(leader)
         sent, fetcher.sent = fetcher.sent, {}
         response: FetchResponse | None = ended.response
-        if response is None:
-            fetcher.session.fail()
-        answers = None if response is None else fetcher.session.take(ended.version, response)
+        answers = fetcher.session.take(turn.step, ended)
         if answers is None:
             if response is None or response.error_code not in SESSION_LOST:
                 self._delay_all(turn, fetcher)

@@ -131,9 +131,7 @@ class Fetcher(msgspec.Struct):
         if response is not None or "consumer-gives-up" not in step.defects:
             del self.busy[ended.peer]
         session = self.sessions[ended.peer]
-        if response is None:
-            session.fail()
-        answers = None if response is None else session.take(ended.version, response)
+        answers = session.take(step, ended)
         if answers is None:
             self._on_refused(step, metadata, positions, ended, asked)
             return []

@@ -252,6 +252,14 @@ BROKER_DEFECTS: tuple[Defect, ...] = (
         nemesis="isr",
     ),
     Defect(
+        "forgotten-partitions-stay",
+        "actors.broker",
+        "X1",
+        "A fetch session keeps the partitions that its fetcher has told the broker to forget.",
+        "KIP-227",
+        nemesis="replication",
+    ),
+    Defect(
         "session-tells-of-records-only",
         "actors.broker",
         "L14",

@@ -133,6 +133,18 @@ LOG_DEFECTS: tuple[Defect, ...] = (
         nemesis="retention",
     ),
     Defect(
+        "active-segment-stays",
+        "actors.log",
+        "L17",
+        "Retention deletes full segments only, however old the active one is.",
+        nemesis="sparse",
+        settings=(
+            "config.log.retention.ms=500",
+            "config.log.retention.check.interval.ms=300",
+            "config.log.initial.task.delay.ms=200",
+        ),
+    ),
+    Defect(
         "first-record-is-too-old",
         "actors.log",
         "L17",

@@ -60,6 +60,8 @@ def _due(step: Step, files: Files, log: ReplicaLog, wanted: Iterator[bool]) -> i
     for segment, end, goes in zip(log.segments, _segment_ends(log), wanted, strict=False):
         if not goes or limit < end or (segment is log.active and not segment.size_bytes):
             break
+        if segment is log.active and "active-segment-stays" in step.defects:
+            break
         if not _is_dispensable(step, log, end):
             if segment is log.active:
                 log.roll(step, files)

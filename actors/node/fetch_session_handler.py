@@ -6,7 +6,10 @@ from __future__ import annotations
 import msgspec
 
 from actors.node.errors import KafkaError
+from actors.node.network_client import Ended
 from actors.node.spec import topic_partition
+from actors.node.step import Step
+from actors.trace.events import FetchMisfit
 from krift.v1.fetch import FetchRequest, FetchResponse
 
 INVALID_SESSION_ID = 0
@@ -53,7 +56,8 @@ class FetchSessionHandler(msgspec.Struct):
             self.names = {}
         else:
             changed = {tp: asked for tp, asked in wanted.items() if self.partitions.get(tp) != asked}
-            self._forget(request, version, wanted, changed)
+            if self._forget(request, version, wanted, changed):
+                self.names = {asked.topic_id: asked.topic for asked in wanted.values() if asked.topic_id}
         if version >= FETCH_SESSIONS:
             request.session_id, request.session_epoch = self.session_id, self.epoch
         for asked in changed.values():
@@ -68,8 +72,9 @@ class FetchSessionHandler(msgspec.Struct):
         version: int,
         wanted: dict[str, PartitionRequest],
         changed: dict[str, PartitionRequest],
-    ) -> None:
-        """Name what the session need not hold any more: what is not wanted, and topics that were made anew."""
+    ) -> bool:
+        """Name what the session need not hold any more: what is not wanted, and topics that were made anew. Whether
+        there is any."""
         known = self.partitions
         gone = [] if known.keys() <= wanted.keys() else [each for tp, each in known.items() if tp not in wanted]
         for tp, asked in changed.items():
@@ -88,34 +93,44 @@ class FetchSessionHandler(msgspec.Struct):
                 else:
                     topic.topic = name
             forgotten[name].partitions.append(each.index)
+        return bool(gone)
 
-    def take(self, version: int, response: FetchResponse) -> list[tuple[str, Data]] | None:
-        """What ``response`` says of each partition, by topic partition; what a session's answer leaves out has not
-        changed. None: the answer cannot be used, and the next request asks for everything."""
+    def take(self, step: Step, ended: Ended) -> list[tuple[str, Data]] | None:
+        """What an answer says of each partition, by topic partition; what a session's answer leaves out has not
+        changed. None: there is no answer, or it cannot be used, and the next request asks for everything."""
+        response: FetchResponse | None = ended.response
+        if response is None:
+            self.epoch = INITIAL_EPOCH  # the next one ends the session, too
+            return None
         if response.error_code:
             lost = response.error_code == KafkaError.FETCH_SESSION_ID_NOT_FOUND
             self.session_id = INVALID_SESSION_ID if lost else self.session_id
             self.epoch = INITIAL_EPOCH
             return None
         found: list[tuple[str, Data]] = []
-        fits = True
+        unasked: list[str] = []
         for topic in response.responses:
-            name = self.names.get(topic.topic_id, "") if version >= _TOPIC_IDS else topic.topic
+            name = self.names.get(topic.topic_id, topic.topic_id) if ended.version >= _TOPIC_IDS else topic.topic
             for data in topic.partitions:
                 tp = topic_partition(name, data.partition_index)
-                fits = fits and tp in self.partitions
+                if tp not in self.partitions:
+                    unasked.append(tp)
                 found.append((tp, data))
-        if not fits or (self.epoch == INITIAL_EPOCH and len(found) != len(self.partitions)):
-            self.session_id = INVALID_SESSION_ID if self.epoch == INITIAL_EPOCH else self.session_id
-            self.epoch = INITIAL_EPOCH
+        if unasked or (self.epoch == INITIAL_EPOCH and len(found) != len(self.partitions)):
+            self._misfit(step, ended.peer, unasked, found)
             return None
         # The id 0 says that the broker began no session, or has ended this one.
         self.session_id = response.session_id
         self.epoch = INITIAL_EPOCH if self.session_id == INVALID_SESSION_ID else next_epoch(self.epoch)
         return found
 
-    def fail(self) -> None:
-        """A request got no answer: the next one ends the session, and asks for everything."""
+    def _misfit(self, step: Step, peer: str, unasked: list[str], found: list[tuple[str, Data]]) -> None:
+        """An answer does not fit (``verifyFullFetchResponsePartitions``, ``verifyIncrementalFetchResponsePartitions``):
+        a session that began does not go on, and another one ends with the next request."""
+        begins = self.epoch == INITIAL_EPOCH
+        missing = sorted(self.partitions.keys() - {tp for tp, _ in found}) if begins else []
+        step.record(FetchMisfit(peer, self.session_id, self.epoch, unasked, missing))
+        self.session_id = INVALID_SESSION_ID if begins else self.session_id
         self.epoch = INITIAL_EPOCH
 
 

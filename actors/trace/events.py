@@ -134,6 +134,7 @@ from actors.trace.reader_events import (
 from actors.trace.rpc_events import (
     DELETE_UP_TO_HIGH_WATERMARK as DELETE_UP_TO_HIGH_WATERMARK,
     DeletionPhase as DeletionPhase,
+    FetchMisfit as FetchMisfit,
     RecordsDelete as RecordsDelete,
     RequestHandled as RequestHandled,
     RequestPath as RequestPath,

@@ -48,6 +48,19 @@ class RpcReply(TraceEvent, frozen=True, tag="rpc.reply"):
     partitions: list[ReplyPartition]
 
 
+class FetchMisfit(TraceEvent, frozen=True, tag="fetch.misfit"):
+    """Who fetches cannot use a broker's answer, as it does not fit the fetch session: it begins another one.
+    ``session_id``, ``session_epoch``: as in the request, epoch 0: it asked for everything. ``unasked``: partitions that
+    the answer is about and the session does not have, "<topic id>-<index>" if it has no topic of that id; ``missing``:
+    of a session that begins, partitions that the answer is not about."""
+
+    peer: str
+    session_id: int
+    session_epoch: int
+    unasked: list[str]
+    missing: list[str]
+
+
 RequestPath = Literal["at-once", "held", "parked"]
 """What a request did with its handler. at-once: it left it when it had been handled; held: it kept it while it waited
 for the remote store; parked: it waits for that without one."""
@@ -114,4 +127,4 @@ class RecordsDelete(TraceEvent, frozen=True, tag="records.delete"):
     alive: list[int]
 
 
-RpcEvent = Rpc | RpcQuiet | RpcReply | RequestHandled | RpcPark | RecordsDelete
+RpcEvent = Rpc | RpcQuiet | FetchMisfit | RpcReply | RequestHandled | RpcPark | RecordsDelete

@@ -14,6 +14,7 @@ from actors.trace.events import (
     CommittedInvoke,
     CtlWindow,
     EpochTold,
+    FetchMisfit,
     FetchRefused,
     FetchTold,
     InitInvoke,
@@ -130,6 +131,12 @@ def _cleaned(body: QClean) -> str:
     return f"looks which of its snapshots of the metadata log are to go; the oldest ends at {oldest:,}"
 
 
+def _misfit(body: FetchMisfit) -> str:
+    about = [f"is about {listed(body.unasked)}"] if body.unasked else []
+    about += [f"is not about {listed(body.missing)}"] if body.missing else []
+    return f"cannot use an answer of {body.peer} in its fetch session, as it {' and '.join(about) or 'repeats itself'}"
+
+
 def _waited(body: QWaited) -> str:
     whose = ["a client" if each.follower < 0 else node_name(each.follower) for each in body.fetches]
     why = {"append": "with what it appends", "commit": "with its high watermark", "expired": "as its time is over"}
@@ -141,6 +148,7 @@ OF_EVIDENCE: dict[type[TraceEvent], Callable[[Any], str]] = {
     RepTruncate: _diverged,
     FetchTold: _fetched,
     FetchRefused: lambda body: f"refuses a Fetch as a whole with {error_name(body.error)}, by its session",
+    FetchMisfit: _misfit,
     EpochTold: _epoch_end,
     MetaImage: lambda body: f"has applied the metadata log up to {body.offset:,}",
     MetaState: lambda body: f"has applied the metadata log up to {body.offset:,} ({STATES[body.of]})",

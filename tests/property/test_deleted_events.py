@@ -145,8 +145,8 @@ def test_without_run_meta_nothing_is_held() -> None:
 def test_roles_record_what_gaps_are_taken_to_hide() -> None:
     """Shows that the runs above, and four with transactions, with a remote store and with deletions, record events of
     every type, but one that is in no trace, one that only live nodes record, and those of groups, of metadata epochs,
-    of topics that are deleted, of decisions that are taken back, of Fetches that are refused as a whole and of late
-    answers of leaders that have resigned."""
+    of topics that are deleted, of decisions that are taken back, of Fetches that are refused as a whole, of answers
+    that fit no fetch session and of late answers of leaders that have resigned."""
     names = (CRASH, BOUNCE, LINKS, DISKS, OPERATOR, VOTERS, SNAPSHOTS, TRANSACTIONS, TIERS, FETCHES, DELETIONS)
     seen = {event.type for name in names for event in recorded(name)}
     groups = {
@@ -155,5 +155,5 @@ def test_roles_record_what_gaps_are_taken_to_hide() -> None:
         if each.startswith(("grp.", "cons.own", "cons.stall", "cons.close", "commit.", "committed.", "offsets."))
     }
     elsewhere = {"run.repeat", "node.stall", "meta.wait", "meta.mint", "txn.taken-back", "fetch.refused"}
-    elsewhere |= {"part.remove", "part.stop", "q.heard"}
+    elsewhere |= {"fetch.misfit", "part.remove", "part.stop", "q.heard"}
     assert set(EVENT_TYPES) - seen == {*elsewhere, *groups}

@@ -10,6 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from actors.node.errors import KafkaError
 from actors.node.fetch_session_handler import FetchSessionHandler, PartitionRequest
+from actors.node.messages import Api
+from actors.node.network_client import Ended
+from actors.node.step import Step
 from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.produce import ProduceRequest
 from krift.v1.records import (
@@ -137,7 +140,7 @@ class TwoFetchers(RuleBasedStateMachine):
     @rule()
     def lose_the_connection(self) -> None:
         """The session's fetcher cannot know what the broker took in."""
-        self.session.fail()
+        self._take(None)
 
     @rule()
     def someone_else(self) -> None:
@@ -157,7 +160,7 @@ class TwoFetchers(RuleBasedStateMachine):
         for _attempt in range(2):
             request = FetchRequest(max_wait_ms=0, min_bytes=1)
             self.session.build(request, VERSION, dict(self.wanted))
-            heard = self.session.take(VERSION, self._send("session", request))
+            heard = self._take(self._send("session", request))
             if heard is not None:
                 break
         assert heard is not None, "refused twice, the second time for a full Fetch"
@@ -176,6 +179,14 @@ class TwoFetchers(RuleBasedStateMachine):
             assert mine == self.views["alone"][tp], tp
             if data.records:
                 self.wanted[tp] = msgspec.structs.replace(self.wanted[tp], offset=mine.end)
+
+    def _take(self, response: FetchResponse | None) -> Any:
+        """What the session's fetcher makes of an answer, which fits its session, or of none."""
+        step = Step(0)
+        ended = Ended(1, "broker-1", "client", int(Api.Fetch), VERSION, "fetch", FetchRequest(), response, None)
+        heard = self.session.take(step, ended)
+        assert not step.effects
+        return heard
 
     def _named(self, response: FetchResponse) -> list[tuple[str, FetchResponse.PartitionData]]:
         named: list[tuple[str, FetchResponse.PartitionData]] = []

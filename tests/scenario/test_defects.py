@@ -257,6 +257,9 @@ PROOFS: dict[str, Proof] = {
     "old-segments-stay": Proof(
         "retention", r"did not delete the segment of orders-\d up to \d+ within 3 s, although it"
     ),
+    "active-segment-stays": Proof(
+        "retention", r"did not delete the active segment of orders-\d up to \d+ within 3 s, although it is too old"
+    ),
     "first-record-is-too-old": Proof(
         "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"
     ),
@@ -593,6 +596,10 @@ PROOFS: dict[str, Proof] = {
         "gives-up", r"did not delete records of orders-0, and gave up with NOT_LEADER_OR_FOLLOWER"
     ),
     "hw-needs-own-epoch": Proof("without-records", r"did not reach [\d,]+, its leader epoch's start, within"),
+    "forgotten-partitions-stay": Proof(
+        "forgotten",
+        r"broker-1 answered the Fetch of \S+ of epoch \d+ in its fetch session about orders-1, which it does not ask",
+    ),
     "session-tells-of-records-only": Proof(
         "rare-records", r"broker-2 did not learn within 3 s .* the high watermark of broker-1, from which it fetches"
     ),

@@ -322,11 +322,7 @@ class RemoteLogMetadataManager(msgspec.Struct):
     def on_fetched(self, turn: Turn, ended: Ended, leader: int) -> None:
         """A Fetch ended: take in what it brought."""
         self.fetching.remove(leader)
-        session = self.sessions[leader]
-        response: FetchResponse | None = ended.response
-        if response is None:
-            session.fail()
-        answers = None if response is None else session.take(ended.version, response)
+        answers = self.sessions[leader].take(turn.step, ended)
         if answers is None:
             self._pause(turn)
             return

@@ -9,6 +9,7 @@ from actors.node.messages import APIS
 from actors.node.spec import REMOTE_STORE
 from actors.trace.events import (
     CoordRefuse,
+    FetchMisfit,
     FetchRefused,
     FetchTold,
     LogAppend,
@@ -121,21 +122,27 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
     UNKNOWN_SERVER_ERROR for that partition. A read must not fail, either, at an answer of the store that has what was
     asked for.
+
+    Who fetches in a session is told of what that session has, and nothing else. Example: broker-3 does not follow
+    broker-1 for orders-0 any more, and its next Fetch says so; the one after that is answered about orders-0 as well.
+    Broker-3 can use nothing of that answer, and asks for everything again.
     """
 
     id = "X1"
     title = (
         "Servers answer only with errors that the API documents, and with each error only for its reasons; a Fetch is "
-        "told of a failed read from remote storage, and no read fails without cause"
+        "told of a failed read from remote storage, and of nothing outside its session; no read fails without cause"
     )
     source = "Kafka's protocol guide; redpanda-data/chaos log checks"
     tested_when = (
-        "the server or the caller records an answer with an error, or answers a Fetch of which a read had failed"
+        "the server or the caller records an answer with an error, or that fits no fetch session, or answers a Fetch "
+        "of which a read had failed"
     )
     route = NODE
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
         *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd, CoordRefuse, QRole, QRefuse),
+        FetchMisfit,
     )
     unseen = (
         (
@@ -185,6 +192,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
                 return self._fails(state, event, body)
         elif type(body) is CoordRefuse:
             return self._refused(state, event, body)
+        elif type(body) is FetchMisfit:
+            return self._misfit(state, event, body)
         elif type(body) is QRole:
             state.quorum = (body.epoch, witness(event))
         elif type(body) is QRefuse:
@@ -304,6 +313,19 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             )
             return self.violated(state.key, sentence, failed.errors[what], event)
         return NOTHING
+
+    def _misfit(self, state: Server, event: Stamped, body: FetchMisfit) -> Emissions:
+        """An answer fits no session. Nothing excuses that: there is one Fetch at a time in a session, so that both
+        sides know what it has; a broker that does not know, or knows another epoch, refuses the Fetch as a whole."""
+        state.tested += 1
+        begins = body.session_epoch == 0
+        where = "that was to begin a session" if begins else f"of epoch {body.session_epoch} in its fetch session"
+        unasked = f" about {', '.join(body.unasked)}, which it does not ask for" if body.unasked else ""
+        unasked += " any more" if unasked and not begins else ""
+        missing = f" without {', '.join(body.missing)}" if body.missing else ""
+        how = f"{unasked}{missing}" or " about a partition more than once"
+        sentence = f"{body.peer} answered the Fetch of {event.node} {where}{how}"
+        return self.violated(state.key, sentence, event)
 
     def _refused(self, state: Server, event: Stamped, body: CoordRefuse) -> Emissions:
         state.tested += 1

@@ -99,7 +99,7 @@ _CLIENT = (
     *("send.return", "poll.return", "list.return", "admin.return"),
 )
 _CONSUMER = (
-    *(*_CLIENT, "cons.own", "cons.stall", "cons.close", "meta.wait"),
+    *(*_CLIENT, "cons.own", "cons.stall", "cons.close", "meta.wait", "fetch.misfit"),
     *("commit.invoke", "commit.return", "committed.invoke", "committed.return"),
 )
 _TRANSACTIONAL = (
@@ -139,7 +139,8 @@ RECORDED_BY: dict[str, tuple[str, ...]] = {
             "isr.late",
         ),
         *("meta.image", "meta.state", "tier.seg", "log.roll", "log.drop", "log.local-start", "rep.fetch"),
-        *("rep.truncate", "fetch.told", "fetch.refused", "fetch.remote", "epoch.told", "records.delete"),
+        *("rep.truncate", "fetch.told", "fetch.refused", "fetch.remote", "fetch.misfit", "epoch.told"),
+        "records.delete",
         *("grp.gen", "grp.out", "grp.commit", "grp.load", "grp.fetch"),
         *("txn.state", "txn.taken-back", "txn.load", "txn.markers", "txn.guard", "txn.verify", "txn.added"),
         "coord.refuse",

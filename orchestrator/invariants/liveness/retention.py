@@ -10,6 +10,7 @@ from actors.trace.events import (
     LogAppend,
     LogDrop,
     LogLocalStart,
+    LogRoll,
     LogStart,
     LogTrunc,
     NodeDown,
@@ -31,6 +32,11 @@ TASK = "remote.log.manager.task.interval.ms"
 COPY, FILES = "copy", "files"
 """How the names of the obligations end that a leader copies a segment, and that a replica removes segments below its
 log start."""
+ROLLS = {BYTES: f"roll/{BYTES}", AGE: f"roll/{AGE}"}
+"""By which limit the active segment of a tiered log has to go -> how the name of the obligation ends that a replica
+begins a new one: what is active is not copied."""
+BY_LIMITS = (BYTES, AGE, *ROLLS.values())
+"""How the names of the obligations end that the limits give."""
 
 
 class Retained(RetainedLogs):
@@ -115,6 +121,9 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     older than retention.ms. Of a tiered log local.retention.bytes and local.retention.ms decide, when the segment is
     copied; the log start then stays, and the local log start moves.
 
+    The active segment stays no longer, if it is not empty: broker-2 begins a new one at its log end, and deletes it; or
+    of a tiered log, has it copied first. A batch that is appended before is another reason to wait.
+
     The files go, too, of what lies below the log start since a client has deleted records: DeleteRecords moved it to
     90, and broker-2 still has the segments up to 80.
 
@@ -138,10 +147,10 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
     source = "Kafka's UnifiedLog.deleteOldSegments, LogManager.cleanupLogs; KIP-405, RemoteLogManager.RLMCopyTask"
     tested_when = (
         "a replica moves its log start, or its local log start, past a segment that it had to delete, or removes those "
-        "below, or a leader begins to copy a segment"
+        "below, or begins a new segment as the active one had to go, or a leader begins to copy a segment"
     )
     unseen = (
-        "the active segment, which also goes when it is too old",
+        "an active segment of which something was cut off, until a batch is appended",
         "segments that lay below the log start when their broker ended",
         "by size, whether too much is deleted, of a log of which the trace does not tell all batches",
         "retention by age in runs in which a clock was set",
@@ -184,6 +193,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             AGE: before.own_ms != now.own_ms,
             COPY: (before.copy_lag_ms, before.copy_lag_bytes) != (now.copy_lag_ms, now.copy_lag_bytes),
         }
+        changed.update({roll: changed[kind] for kind, roll in ROLLS.items()})
         for kind in [kind for kind, other in changed.items() if other]:
             self.void(state, f"{node}/{kind}")
         if changed[COPY] and node in state.copying:
@@ -203,8 +213,15 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             state.give_up()
 
     def _void(self, state: Retained, node: str) -> None:
-        for kind in (BYTES, AGE, COPY, FILES):
+        for kind in (*BY_LIMITS, COPY, FILES):
             self.void(state, f"{node}/{kind}")
+
+    def _void_by_limits(self, state: Retained, node: str, above: int) -> None:
+        """What ends above an offset need not go any more."""
+        for kind in BY_LIMITS:
+            known = state.due.get(name := f"{node}/{kind}")
+            if known is not None and known.target > above:
+                self.void(state, name)
 
     # ---- what replicas do -------------------------------------------------------------------------------------
 
@@ -218,12 +235,17 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         early = self._too_soon(state, event, body) if kind is LogStart or kind is LogLocalStart else NOTHING
         state.follow(event)
         if kind is LogAppend:
+            if state.due:
+                self._void_by_limits(state, event.node, state.log(event.node).segments[-1].base)
             if body.transactional and not state.no_copies:
                 state.no_copies = True
                 self._void_copies(state)
             return NOTHING
         if kind is LogTrunc:
             self._void(state, event.node)
+        elif kind is LogRoll:
+            for roll in ROLLS.values():
+                self.gone(state, event, f"{event.node}/{roll}", body.base)
         elif kind is LogDrop:
             self.gone(state, event, f"{event.node}/{FILES}", body.base)
         elif kind is TierSegment:
@@ -276,7 +298,7 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         for kind in (BYTES, AGE):
             self.gone(state, event, f"{event.node}/{kind}", log.local)
         if body.reason not in ("retention-bytes", "retention-ms"):
-            for kind in (BYTES, AGE, COPY):
+            for kind in (*BY_LIMITS, COPY):
                 self.void(state, f"{event.node}/{kind}")
         if log.below <= log.dropped:
             self.void(state, f"{event.node}/{FILES}")
@@ -334,10 +356,10 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             return NOTHING
         if log.dropped < log.below <= log.high_watermark:
             self.oblige_from(state, f"{node}/{FILES}", event, event.wall, log.below)
-        if len(log.segments) > 1:
-            if state.limits_at(node).tiered:
-                self._look_for_copy(state, event)
-            self._look_at_oldest(state, event)
+        self._void_by_limits(state, node, log.high_watermark)
+        if len(log.segments) > 1 and state.limits_at(node).tiered:
+            self._look_for_copy(state, event)
+        self._look_at_oldest(state, event)
         return self.arm(state)
 
     def _look_for_copy(self, state: Retained, event: Stamped) -> None:
@@ -362,14 +384,16 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             return
         segment, end, behind = oldest
         limits = state.limits_at(node)
-        if end > log.high_watermark or (limits.tiered and end > state.copied_at(node)):
+        rolls = limits.tiered and log.is_active(end)
+        if end > log.high_watermark or (limits.tiered and not rolls and end > state.copied_at(node)):
             return
-        since_us = event.wall + (state.task_us if limits.tiered else 0)
+        since_us = event.wall + (state.task_us if limits.tiered and not rolls else 0)
         if 0 <= limits.own_bytes <= behind:
-            self.oblige_from(state, f"{node}/{BYTES}", event, since_us, end)
+            self.oblige_from(state, f"{node}/{ROLLS[BYTES] if rolls else BYTES}", event, since_us, end)
         if limits.own_ms >= 0 and not state.skewed and segment.newest_ms < UNKNOWN_MS:
             old_us = 1000 * (max(segment.newest_ms, 0) + limits.own_ms)
-            self.oblige_from(state, f"{node}/{AGE}", event, max(since_us, old_us), end)
+            name = f"{node}/{ROLLS[AGE] if rolls else AGE}"
+            self.oblige_from(state, name, event, max(since_us, old_us), end)
 
     # ---- when it is due ---------------------------------------------------------------------------------------
 
@@ -381,6 +405,8 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
         return max(obligation.since_us, state.stops.free_us(by.node)) + state.beta_us + copy_us
 
     def finish(self, state: Retained, horizon_us: int) -> Emissions:
+        if all(obligation.since_us > horizon_us for obligation in state.due.values()):
+            return NOTHING
         seconds = state.beta_us / 1_000_000
         return self.too_short(state, f"no broker was up for {seconds:g} s from when a segment had to go, or be copied")
 
@@ -401,11 +427,18 @@ class RetentionIsCarriedOut(RetentionInvariant[Retained]):
             )
             return self.violated(state.key, sentence, obligation.by)
         prefix = "local." if limits.tiered else ""
-        value = limits.own_bytes if kind == BYTES else limits.own_ms
-        why = "there is too much" if kind == BYTES else "it is too old"
+        limit, within = kind.removeprefix("roll/"), f"within {state.beta_us / 1_000_000:g} s"
+        value = limits.own_bytes if limit == BYTES else limits.own_ms
+        why = f"{'there is too much' if limit == BYTES else 'it is too old'} by {prefix}retention.{limit} = {value:,}"
+        if kind in ROLLS.values():
+            sentence = (
+                f"{node} did not begin a new segment of {state.key} at {obligation.target:,} {within}, so that the "
+                f"active one can be copied, although {why}"
+            )
+            return self.violated(state.key, sentence, obligation.by)
+        which = "active segment" if log.is_active(obligation.target) else "segment"
         sentence = (
-            f"{node} did not delete the segment of {state.key} up to {obligation.target:,} within "
-            f"{state.beta_us / 1_000_000:g} s, although {why} by {prefix}retention.{kind} = {value:,}: what it has "
-            f"begins at {log.local:,}"
+            f"{node} did not delete the {which} of {state.key} up to {obligation.target:,} {within}, although {why}: "
+            f"what it has begins at {log.local:,}"
         )
         return self.violated(state.key, sentence, obligation.by)

@@ -59,6 +59,11 @@ class Segment(msgspec.Struct):
         """It may have so much more, 0 nobody knows how much."""
         self.most_bytes = min(self.most_bytes + (size or UNKNOWN_BYTES), UNKNOWN_BYTES)
 
+    def has_more(self) -> None:
+        """It has batches of which the trace does not tell."""
+        self.may_have(0)
+        self.newest_ms = UNKNOWN_MS
+
 
 class OwnLog(msgspec.Struct):
     """A replica of a process that is up, or comes back. ``segments``: oldest first; of a tiered log with those that the
@@ -78,11 +83,13 @@ class OwnLog(msgspec.Struct):
     def append(self, body: LogAppend, newest_ms: int, told_ms: int = -1) -> None:
         """A batch came to the end."""
         if not self.segments:
-            self.segments.append(Segment(body.base, most_bytes=UNKNOWN_BYTES if body.base else 0))
+            self.segments.append(Segment(body.base))
             self.dropped = body.base  # no file need begin there
+            if body.base:
+                self.segments[0].has_more()
         active = self.segments[-1]
         if body.base != self.end:
-            active.may_have(0)
+            active.has_more()
         self.end = body.last + 1
         active.least_bytes += least_bytes(body)
         active.may_have(body.size)
@@ -101,7 +108,7 @@ class OwnLog(msgspec.Struct):
         if end < self.end:
             self.cut(end)
         elif end > self.end and self.segments:
-            self.segments[-1].may_have(0)
+            self.segments[-1].has_more()
         self.role, self.end, self.high_watermark = True, end, high_watermark
 
     def cut(self, to: int) -> None:
@@ -155,12 +162,18 @@ class OwnLog(msgspec.Struct):
         return [each for each, end in zip(self.segments, ends, strict=False) if self.local < end <= new]
 
     def oldest(self) -> tuple[Segment, int, int] | None:
-        """The oldest full segment that the process has itself, where it ends, and the least size of what follows."""
-        for place, segment in enumerate(self.segments[:-1]):
-            end = self.segments[place + 1].base
+        """The oldest segment that the process has itself, where it ends, and the least size of what follows. None: it
+        has none, or the active one alone, and there is perhaps nothing in that."""
+        ends = [*(segment.base for segment in self.segments[1:]), self.end]
+        for segment, end in zip(self.segments, ends, strict=False):
             if end > self.local:
-                return segment, end, self.behind(end)
+                is_full = segment is not self.segments[-1]
+                return (segment, end, self.behind(end)) if is_full or segment.least_bytes else None
         return None
+
+    def is_active(self, end: int) -> bool:
+        """Whether what ends there ends in, or with, the active segment."""
+        return bool(self.segments) and end > self.segments[-1].base
 
     def behind(self, end: int) -> int:
         """The size at least of all segments that begin there or later."""

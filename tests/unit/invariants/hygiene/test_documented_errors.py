@@ -8,6 +8,7 @@ import pytest
 
 from actors.node.errors import KafkaError as E
 from actors.trace.events import (
+    FetchMisfit,
     FetchRefused,
     FetchTold,
     LogAppend,
@@ -453,6 +454,27 @@ def test_a_fetch_that_is_refused_as_a_whole_tells_of_no_read() -> None:
     later = RemoteFetch()
     later.read()
     assert later.end(2).result("X1").violated == 0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "unasked", "missing", "says"),
+    [
+        (5, ["orders-1"], [], "of epoch 5 in its fetch session about orders-1, which it does not ask for any more"),
+        (0, ["orders-1"], [], "that was to begin a session about orders-1, which it does not ask for"),
+        (0, [], ["orders-0", "orders-1"], "that was to begin a session without orders-0, orders-1"),
+        (0, ["x-0"], ["y-0"], "that was to begin a session about x-0, which it does not ask for without y-0"),
+        (0, [], [], "that was to begin a session about a partition more than once"),
+    ],
+)
+def test_an_answer_that_fits_no_fetch_session(epoch: int, unasked: list[str], missing: list[str], says: str) -> None:
+    """Shows that it violates X1, be it to a replica or to a consumer, and what is said of it."""
+    for node in ("broker-2", "consumer-1"):
+        trace = TraceBuilder()
+        event = trace.emit(node, FetchMisfit("broker-1", 7 if epoch else 0, epoch, unasked, missing))
+        result = trace.result("X1")
+        [finding] = result.violations
+        assert (result.tested, finding.events) == (1, [event])
+        assert finding.sentence == f"broker-1 answered the Fetch of {node} {says}"
 
 
 @pytest.mark.parametrize(

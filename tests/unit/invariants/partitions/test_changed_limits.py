@@ -116,6 +116,23 @@ def test_the_step_that_takes_a_size_over(before: int, now: int, violated: int) -
 # ---- L17: deletions --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tiered", [False, True])
+def test_an_active_segment_and_another_limit(tiered: bool) -> None:
+    """Shows that an active segment has time anew by another limit, and need not go by one that it was due by before."""
+    for limit_ms, waits, violated in ((1000, 0.6, 1), (600_000, 0.6, 0), (1001, 0.6, 0), (1001, 1.1, 1)):
+        trace = Segments(retention_ms=1000, remote_storage_enable=tiered)
+        changes = Changes(trace)
+        trace.write(0)
+        trace.wall = 2_000_000
+        trace.high_watermark("broker-1", 1)
+        trace.waits(0.6)
+        if limit_ms != 1000:
+            changes.sets("retention.ms", limit_ms)
+            changes.applies()
+        trace.waits(waits)
+        assert trace.result("L17").violated == violated, limit_ms
+
+
 @pytest.mark.parametrize(("key", "value"), [("retention.bytes", BATCH_BYTES), ("retention.ms", 1)])
 def test_a_tighter_limit(key: str, value: int) -> None:
     """Shows that what has to go by a new limit has all the time from when the broker has applied it, though nothing

@@ -362,6 +362,166 @@ def test_what_retention_does_not_delete(limits: dict[str, int], violated: int) -
 
 
 @pytest.mark.parametrize(
+    ("limits", "violated"),
+    [
+        ({"retention_ms": 1000}, 1),
+        ({"retention_ms": 600_000}, 0),
+        ({"retention_ms": -1}, 0),
+        ({"retention_ms": -1, "retention_bytes": 0}, 1),
+        ({"retention_ms": -1, "retention_bytes": 1}, 0),
+    ],
+)
+@pytest.mark.parametrize("broker", [1, 2])
+def test_an_active_segment_that_is_not_deleted(limits: dict[str, int], violated: int, broker: int) -> None:
+    """Shows that the active segment stays no longer than the bound when all in it is too old, or nothing is to be kept,
+    at a follower as well; that it goes with a new one that begins at its end; and that this tests L17."""
+    for deletes in (False, True)[: 1 + violated]:
+        trace = Segments(**limits)
+        trace.assume(2, 0, leader=1)
+        for number in range(1, broker + 1):
+            trace.write(0, number)
+        trace.wall = 1_000_000
+        event = trace.high_watermark(f"broker-{broker}", 1)
+        trace.waits(0.9)
+        if deletes:
+            trace.roll(broker)
+            trace.begins(1, "retention-ms" if limits["retention_ms"] > 0 else "retention-bytes", broker)
+        trace.waits(0.2)
+        result = trace.result("L17")
+        assert (result.violated, result.tested) == (violated * (not deletes), violated * deletes)
+        for finding in result.violations:
+            assert event in finding.events
+            assert finding.sentence.startswith(
+                f"broker-{broker} did not delete the active segment of orders-0 up to 1 within 4 s, although "
+            )
+    assert violated or result.status == "vacuous"
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [
+        ("", 1),
+        ("empty", 0),
+        ("uncommitted", 0),
+        ("watermark-back", 0),
+        ("watermark-again", 1),
+        ("appended", 0),
+        ("appended-old", 1),
+        ("appended-soon", 0),
+        ("future", 0),
+        ("rolled", 1),
+        ("marker", 1),
+        ("clock", 0),
+        ("cut", 0),
+        ("cut-and-appended", 1),
+        ("deleted-records", 0),
+        ("no-role", 0),
+        ("killed", 1),
+        ("killed-soon", 0),
+        ("gap", 0),
+        ("unknown-past", 0),
+        ("unknown-tail", 0),
+        ("pause", 0),
+        ("topic-removed", 0),
+    ],
+)
+def test_which_active_segments_have_to_go(case: str, violated: int) -> None:
+    """Shows that an active segment stays while it may be empty, is not committed to its end, or has a batch that is not
+    old enough, or that the trace does not tell of; and that its time begins anew with each batch and each process."""
+    trace = Segments(retention_ms=1000)
+    if case == "unknown-past":
+        trace.logs[TP, "broker-1"] = [(0, 0), (1, 1)]
+    if case != "empty":
+        trace.write(-1 if case == "marker" else 9_000_000 if case == "future" else 0)
+    end = trace.log_end(1)
+    if case == "gap":
+        trace.append("broker-1", "x", hole=1)
+    trace.wall = 2_000_000
+    if case not in ("uncommitted", "empty"):
+        trace.high_watermark("broker-1", end)
+    trace.waits(0.6)
+    if case.startswith("watermark"):
+        trace.high_watermark("broker-1", 0)
+        if case == "watermark-again":
+            trace.waits(0.6)
+            trace.high_watermark("broker-1", end)
+            trace.waits(0.6)
+    elif case.startswith("appended"):
+        trace.write(trace.wall // 1000 if case == "appended" else 0)
+        trace.high_watermark("broker-1", 2)
+        trace.waits(0.6 if case == "appended-old" else 0)
+    elif case == "rolled":
+        trace.roll()
+        trace.write(0)
+    elif case == "clock":
+        trace.emit("producer-1", ClockSet("f", "start", 1, 0))
+    elif case.startswith("cut"):
+        trace.truncate("broker-1", 0)
+        if case == "cut-and-appended":
+            trace.write(0)
+            trace.high_watermark("broker-1", 1)
+            trace.waits(0.6)
+    elif case == "deleted-records":
+        trace.begins(1, "delete-records")
+    elif case == "no-role":
+        trace.down("broker-1")
+        trace.up("broker-1")
+        trace.waits(1)
+    elif case.startswith("killed"):
+        trace.comes_back()
+        trace.high_watermark("broker-1", 1, epoch=1)
+        trace.waits(0.6 if case == "killed" else 0)
+    elif case == "unknown-tail":
+        trace.logs[TP, "broker-1"].append((0, 1))
+        trace.comes_back()
+        trace.high_watermark("broker-1", trace.log_end(1), epoch=1)
+        trace.waits(1)
+    elif case == "pause":
+        trace.emit("driver", CtlFault("p", "pause", "start", ["broker-1"], {}))
+    elif case == "topic-removed":
+        trace.emit("controller-101", PartRemove(TP, 9, 1, "t"))
+    trace.waits(0.5)
+    assert trace.result("L17").violated == violated
+
+
+@pytest.mark.parametrize(
+    ("case", "violated"),
+    [("", 1), ("in-time", 0), ("full-first", 0), ("copied", 1), ("clock", 0), ("appended", 0), ("limit", 0)],
+)
+def test_the_active_segment_of_a_tiered_log(case: str, violated: int) -> None:
+    """Shows that a replica has to begin a new segment in time when the active one has to go, as it must be copied
+    first; not while a full one is before it, and not once a batch was appended."""
+    trace = Segments(
+        remote_storage_enable=True, local_retention_ms=600_000 if case == "limit" else 1000, retention_ms=-1
+    )
+    trace.write(0)
+    if case in ("full-first", "copied"):
+        trace.roll()
+        trace.write(0)
+    trace.wall = 2_000_000
+    if case == "copied":
+        trace.emit("broker-1", TierSegment(TP, "a", "known", FINISHED, 0, 0, {"0": 0}))
+        trace.begins(0, "remote")
+        trace.emit("broker-1", LogLocalStart(TP, 1, "retention-ms", 0))
+    trace.high_watermark("broker-1", trace.log_end(1))
+    trace.waits(0.6)
+    if case == "in-time":
+        trace.roll()
+    elif case == "clock":
+        trace.emit("producer-1", ClockSet("f", "start", 1, 0))
+    elif case == "appended":
+        trace.write(0)
+    trace.waits(0.5)
+    result = trace.result("L17")
+    assert (result.violated, result.tested) == (violated, case == "in-time")
+    for finding in result.violations:
+        assert "did not begin a new segment of orders-0 at " in finding.sentence
+        assert finding.sentence.endswith(
+            " within 4 s, so that the active one can be copied, although it is too old by local.retention.ms = 1,000"
+        )
+
+
+@pytest.mark.parametrize(
     ("limits", "reason", "violated"),
     [
         ({"retention_ms": -1}, "retention-ms", 1),
