@@ -126,6 +126,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "pause-outlasts-leader",
+        "actors.client",
+        "X11",
+        "A producer that knows another leader lets the pause of a refused batch end first.",
+        "KIP-951",
+        nemesis="clients",
+    ),
+    Defect(
         "retries-unlimited",
         "actors.client",
         "X11",

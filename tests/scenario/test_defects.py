@@ -683,6 +683,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
+    "pause-outlasts-leader": Proof(
+        "deposed", r"sent the batch of \S+ to orders-0 again \d+ ms after nothing but its pause stood in the way"
+    ),
     "refused-look-up-at-once": Proof(
         "late-follower",
         r"-1 was answered again \(\S+\) when it asked for .* orders-0, \d+ ms after refusal 1 in",
