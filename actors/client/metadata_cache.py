@@ -252,7 +252,8 @@ class MetadataCache(msgspec.Struct):
         if self.kip_232 == "seed" and not self._accepts(step, ended.peer, response.metadata_epoch):
             self.failures += 1
             return
-        self.failures = 0
+        if "metadata-failures-stay" not in step.defects:
+            self.failures = 0
         if "metadata-never-too-old" not in step.defects:
             step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1

@@ -383,6 +383,14 @@ CLIENT_DEFECTS: tuple[Defect, ...] = (
         nemesis="clients",
     ),
     Defect(
+        "metadata-failures-stay",
+        "actors.client",
+        "M2",
+        "The pause before metadata is requested grows with all failures that there have been.",
+        "KIP-580",
+        nemesis="clients",
+    ),
+    Defect(
         "newer-epochs-unheeded",
         "actors.client",
         "M2",

@@ -534,6 +534,7 @@ PROOFS: dict[str, Proof] = {
     "asks-outdated-leader": Proof(
         "goes-back-behind", r"asked broker-1 for offsets of orders-0 in leader epoch 0 although it had heard of leader"
     ),
+    "metadata-failures-stay": Proof("answers-again", r"asked for it \d+ ms too late for a back-off of at most 120 ms"),
     "newer-hints-left": Proof("deposed", r"producer-1 did not take the hint that broker-\d leads orders-0 in leader"),
     "newer-epochs-unheeded": Proof(
         "group", r"took up a position in orders-\d with leader epoch \d+, and did not heed that it knew only"
