@@ -438,6 +438,8 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             return NOTHING
         if body.outcome == "answered":
             self.kept(state, "refresh")
+        if state.refreshes.failures:
+            state.equivalent = 0  # Metadata.failedUpdate
         late = self._late(state, event, body)
         state.refreshes.connected(event, body)
         return [*late, *self._early(state, event, body)]

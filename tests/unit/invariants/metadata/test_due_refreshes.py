@@ -116,6 +116,23 @@ def test_pauses_that_grow() -> None:
     assert trace.wrong[0].endswith("too late for a back-off of at most 480 ms")
 
 
+@pytest.mark.parametrize(("pause_ms", "wrong"), [(79, 0), (PAUSE_MS + LATE_MS - 2, 0), (PAUSE_MS + LATE_MS, 1)])
+def test_a_failure_after_answers_without_news(pause_ms: int, wrong: int) -> None:
+    """Shows that after a failure the answers without news before it no longer count, neither for the shortest pause nor
+    for the longest one."""
+    trace = Refreshes()
+    for growing_ms in (0, PAUSE_MS, 2 * PAUSE_MS, 4 * PAUSE_MS):
+        seen(trace)
+        trace.asks(growing_ms)
+        trace.told()
+    seen(trace)
+    trace.asks(8 * PAUSE_MS, outcome="disconnect")
+    trace.connects()
+    trace.asks(pause_ms)
+    assert len(trace.wrong) == wrong
+    assert not wrong or trace.wrong[0].endswith("too late for a back-off of at most 120 ms")
+
+
 def test_what_is_wanted_while_a_refresh_is_under_way() -> None:
     """Shows that a refresh serves what was wanted when it began, and not what came later."""
     for after_ms, violated in ((0, 0), (3, 1)):
