@@ -77,7 +77,8 @@ class MetadataCache(msgspec.Struct):
     topics: those the client uses. bootstrap, brokers: ids to ask. partitions: by topic partition. names: of all topics
     that it was told of, by id; first_ids: of the scenario's topics, by name; recreated: ids of topics that are others,
     by name. last_seen_epochs: highest leader epoch heard of by any way; it outlives the partition's entry. updates:
-    answers that were taken over; equivalent_answers: how many of the last ones brought nothing new.
+    answers that were taken over; equivalent_answers: how many of the last ones brought nothing new, since a request
+    failed.
 
     With ``seed``: metadata_epoch: of the last answer taken over that had one, -1 none. awaited_epoch: the application
     waits for metadata that is not older than this, -1 it does not. outdated: brokers whose answers were older than what
@@ -247,12 +248,14 @@ class MetadataCache(msgspec.Struct):
                 step.record(ErrorSeen("", Api.Metadata.name, ended.version, response.error_code, ended.peer))
                 self.brokers = list(self.bootstrap)
             self.failures += 1
+            self.equivalent_answers = 0
             self.wanted = True
             return
         if self.kip_232 == "seed" and not self._accepts(step, ended.peer, response.metadata_epoch):
             self.failures += 1
             return
-        self.failures = 0
+        if "metadata-failures-stay" not in step.defects:
+            self.failures = 0
         if "metadata-never-too-old" not in step.defects:
             step.set_timer(AGE_TIMER, self.max_age_ms)
         self.updates += 1

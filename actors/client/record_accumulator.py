@@ -127,7 +127,7 @@ class RecordAccumulator(msgspec.Struct):
             return None
         batch = self.batches[queue[0]]
         if batch.attempts:
-            new_leader = leader_epoch > batch.leader_epoch
+            new_leader = leader_epoch > batch.leader_epoch and "pause-outlasts-leader" not in step.defects
             return batch if new_leader or not batch.pausing else None
         due = batch.created_ms + self.linger_ms
         if flush or batch.closed or len(queue) > 1 or batch.bytes >= self.batch_size or due <= step.now_ms:

@@ -549,6 +549,7 @@ PROOFS: dict[str, Proof] = {
     "asks-outdated-leader": Proof(
         "goes-back-behind", r"asked broker-1 for offsets of orders-0 in leader epoch 0 although it had heard of leader"
     ),
+    "metadata-failures-stay": Proof("answers-again", r"asked for it \d+ ms too late for a back-off of at most 120 ms"),
     "newer-hints-left": Proof("deposed", r"producer-1 did not take the hint that broker-\d leads orders-0 in leader"),
     "newer-epochs-unheeded": Proof(
         "group", r"took up a position in orders-\d with leader epoch \d+, and did not heed that it knew only"
@@ -705,6 +706,9 @@ PROOFS: dict[str, Proof] = {
     ),
     "isr-swaps-members": Proof("one-back", r"the cluster did not converge: .* its whole ISR: orders-0, 20 s after"),
     "batches-retried-at-once": Proof("refused", r"had an answer to the batch of \S+ to orders-0 \d+ ms after refusal"),
+    "pause-outlasts-leader": Proof(
+        "deposed", r"sent the batch of \S+ to orders-0 again \d+ ms after nothing but its pause stood in the way"
+    ),
     "refused-look-up-at-once": Proof(
         "late-follower",
         r"-1 was answered again \(\S+\) when it asked for .* orders-0, \d+ ms after refusal 1 in",

@@ -12,6 +12,7 @@ from actors.node.messages import Api
 from actors.node.spec import partition_name
 from actors.trace.events import (
     ClockSet,
+    CtlFault,
     ErrorSeen,
     ListReturn,
     MetaView,
@@ -22,17 +23,15 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
-from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
+from orchestrator.invariants.folds.pauses import EARLY_US, TICK_US, StoppedProcess, late_us, longest_us, shortest_us
 from orchestrator.invariants.folds.routes import NODE
+from orchestrator.invariants.hygiene.new_leaders import NewLeaders
 
 RENEWED = ("coordinator", "remote-read-")
 """Beginnings of the names of connections that their owner may give up for new ones, which begin without a pause."""
 REMEMBERED = 4096
 PROBER = "list-offsets"
 """Role of nodes that look up offsets, most of them as the admin client does."""
-
-TICK_US = 2_000
-"""By how much the time may be wrong at which a call was sent: when it ended and how long it took are rounded."""
 
 
 class Link(msgspec.Struct):
@@ -68,7 +67,8 @@ class Pauses(State):
     earliest. looked: partition -> how a look-up of an offset has fared so far, of a client that asks as the admin
     client (``admin``). calls: "peer connection" -> Produces that ended after the last of them was sent. most: how many
     may be under way there, 0 any number. grows: whether a pause is told by the failures before it. clock: some fault
-    set the node's clock."""
+    set the node's clock. elsewhere: of batches that other leaders are to take, by which they may be late_us late;
+    process: when it was stopped."""
 
     reconnect_ms: tuple[int, int] = (0, 0)
     retry_ms: tuple[int, int] = (0, 0)
@@ -83,6 +83,9 @@ class Pauses(State):
     most: int = 0
     grows: bool = True
     clock: bool = False
+    elsewhere: NewLeaders = msgspec.field(default_factory=NewLeaders)
+    process: StoppedProcess = msgspec.field(default_factory=StoppedProcess)
+    late_us: int = 0
 
 
 class RetriesPause(KeyedInvariant[Pauses]):
@@ -92,6 +95,8 @@ class RetriesPause(KeyedInvariant[Pauses]):
     Example: reconnect.backoff.ms is 50 and reconnect.backoff.max.ms 1000. Broker-1 is away, and producer-1 has failed
     to connect four times: it waits for 320 to 480 ms. Or retry.backoff.ms is 100, and a batch of producer-1 is refused
     with NOT_ENOUGH_REPLICAS for the third time: it is sent again after 320 to 480 ms, unless another leader is known.
+    If one is, in a newer leader epoch than the batch was sent in, it is sent to that one at once: as soon as there is a
+    connection, with fewer than max.in.flight.requests.per.connection requests under way, and no other batch before it.
     The admin client pauses likewise before it asks a leader again for an offset that it was refused. And a producer has
     no more requests under way on a connection than max.in.flight.requests.per.connection, but for acks=0, which is not
     answered.
@@ -103,7 +108,7 @@ class RetriesPause(KeyedInvariant[Pauses]):
         "is under way than is allowed"
     )
     source = (
-        "KIP-580; KIP-144; KIP-601; Kafka's ExponentialBackoff, RecordAccumulator.java, Sender.canRetry, "
+        "KIP-580; KIP-144; KIP-601; KIP-951; Kafka's ExponentialBackoff, RecordAccumulator.java, Sender.canRetry, "
         "AdminApiDriver, InFlightRequests.canSendMore"
     )
     tested_when = (
@@ -113,7 +118,9 @@ class RetriesPause(KeyedInvariant[Pauses]):
     route = NODE
     types = (Rpc, ErrorSeen, SendReturn, ListReturn, MetaView, NodeUp, NodeDown, ClockSet)
     unseen = (
-        "a pause that is too long: L3 to L16 judge what comes of it",
+        "a pause that is too long while the leader stays: L3 to L16 judge what comes of it",
+        "batches for another leader that wait for a connection, for answers, or for batches before them",
+        "batches of transactions for another leader",
         "pauses of other requests than Produce and an admin client's ListOffsets; M2 judges those of metadata",
         "look-ups after an error that says that the metadata is outdated: another leader may be asked at once",
         "requests other than Produce that are under way",
@@ -122,20 +129,32 @@ class RetriesPause(KeyedInvariant[Pauses]):
         "the growth of pauses of clients with transactions, which may be closed and created again",
     )
 
+    @property
+    def news(self) -> tuple[type, ...]:
+        return (CtlFault,)
+
     def initial(self, key: str, profile: Profile) -> Pauses:
         def own(name: str) -> int:
             return profile.number(name, key)
 
         unanswered = str(profile.setting("acks", key, CONFIG["acks"].default)) == "0"
+        most = 0 if unanswered else own("max.in.flight.requests.per.connection")
         return Pauses(
             key,
             reconnect_ms=(own("reconnect.backoff.ms"), own("reconnect.backoff.max.ms")),
             retry_ms=(own("retry.backoff.ms"), own("retry.backoff.max.ms")),
             retries=own("retries"),
             admin=key not in profile.consumer_calls,
-            most=0 if unanswered else own("max.in.flight.requests.per.connection"),
+            most=most,
             grows=key not in profile.transactional,
+            elsewhere=NewLeaders(most),
+            late_us=late_us(profile),
         )
+
+    def hear(self, state: Pauses, event: Stamped) -> Emissions:
+        assert type(event.body) is CtlFault
+        state.process.take(state.key, event, event.body)
+        return NOTHING
 
     def step(self, state: Pauses, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -151,16 +170,16 @@ class RetriesPause(KeyedInvariant[Pauses]):
             answered = body.outcome == "ok" and body.version >= 0
             return self._told(state, event, body.tp, looked) if looked is not None and answered else NOTHING
         if kind is SendReturn:
-            tried = state.tried.pop(body.uid, None)
-            answered = body.outcome == "ok" and body.correlation_id >= 0
-            return self._soon(state, event, body.tp, body.uid, tried) if tried is not None and answered else NOTHING
+            return self._returned(state, event, body)
         if kind is MetaView:
+            state.elsewhere.view(event, body)
             for tp in body.accepted:
                 state.moved[partition_name(tp)] = event.wall
         elif kind is ClockSet:
             state.clock = True
         else:
             state.links, state.tried, state.moved, state.looked, state.calls = {}, {}, {}, {}, {}
+            state.elsewhere = state.elsewhere.anew()
             if kind is NodeUp:
                 state.admin = state.admin and body.role == PROBER
         return NOTHING
@@ -179,6 +198,8 @@ class RetriesPause(KeyedInvariant[Pauses]):
         if body.connection.startswith(RENEWED):
             return NOTHING
         link = state.links.setdefault(f"{body.dst} {body.connection}", Link())
+        pause_us = longest_us(*state.reconnect_ms, link.failures - 1) if link.down_us >= 0 else 0
+        state.elsewhere.called(event, body, link.down_us + pause_us)
         makes = body.api == Api.ApiVersions.name
         found = self._made_again(state, event, body, link) if makes and link.down_us >= 0 else NOTHING
         if body.outcome != "answered":
@@ -209,10 +230,21 @@ class RetriesPause(KeyedInvariant[Pauses]):
 
     # ---- batches ----------------------------------------------------------------------------------------------
 
+    def _returned(self, state: Pauses, event: Stamped, body: SendReturn) -> Emissions:
+        tried, answered = state.tried.pop(body.uid, None), body.outcome == "ok" and body.correlation_id >= 0
+        late = self._late(state, event, body.uid, body.tp) if answered else NOTHING
+        state.elsewhere.ended(event, body.tp, body.uid)
+        if tried is None or not answered:
+            return late
+        return [*late, *self._soon(state, event, body.tp, body.uid, tried)]
+
     def _refused(self, state: Pauses, event: Stamped, body: ErrorSeen) -> Emissions:
+        late = self._late(state, event, body.uid, body.tp)
         if body.error == KafkaError.MESSAGE_TOO_LARGE:
             state.tried.pop(body.uid, None)  # its parts are new batches
-            return NOTHING
+            state.elsewhere.ended(event, body.tp, body.uid)
+            return late
+        state.elsewhere.refused(event, body.tp, body.uid)
         tried = state.tried.get(body.uid)
         count = 1 if tried is None else tried.count + 1
         state.tried[body.uid] = Tried(count, event.wall, state.sent_us, witness(event))
@@ -223,8 +255,24 @@ class RetriesPause(KeyedInvariant[Pauses]):
                 f"{state.key} sends the batch of {body.uid} to {body.tp} again after {count:,} refusals, with "
                 f"retries = {state.retries:,}"
             )
-            return self.violated(state.key, sentence, event)
-        return self._soon(state, event, body.tp, body.uid, tried) if tried is not None else NOTHING
+            return [*late, *self.violated(state.key, sentence, event)]
+        return [*late, *self._soon(state, event, body.tp, body.uid, tried)] if tried is not None else late
+
+    def _late(self, state: Pauses, event: Stamped, uid: str, tp: str) -> Emissions:
+        """A batch has an answer, and may have had one before: whatever its pause was, it does not wait for that when
+        there is another leader. Those of transactions wait for coordinators, too."""
+        sent = state.elsewhere.redirected(uid, state.process) if state.grows and not state.clock else None
+        if sent is None:
+            return NOTHING
+        state.tested += 1
+        if sent.waited_us <= state.late_us:
+            return NOTHING
+        sentence = (
+            f"{state.key} sent the batch of {uid} to {tp} again {sent.waited_us // 1000:,} ms after nothing but its "
+            f"pause stood in the way: it was refused in leader epoch {sent.refused.epoch}, and {state.key} knew who "
+            f"leads in leader epoch {sent.leader.epoch}"
+        )
+        return self.violated(state.key, sentence, sent.refused.by, sent.leader.by, event)
 
     def _soon(self, state: Pauses, event: Stamped, tp: str, uid: str, tried: Tried) -> Emissions:
         """A batch that was refused has an answer: it was sent after its pause, or to another leader."""

@@ -29,7 +29,7 @@ from chaos.faults.clock import ClockFault
 from chaos.faults.kinds import kinds_of
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.memory import CHANGES_REMEMBERED, forget_least
-from orchestrator.invariants.folds.pauses import EARLY_US, shortest_us
+from orchestrator.invariants.folds.pauses import EARLY_US, StoppedProcess, late_us, shortest_us
 from orchestrator.invariants.folds.routes import CLIENT
 from orchestrator.invariants.folds.windows import Obligation, beta
 from orchestrator.invariants.metadata.adopted_leaders import (
@@ -41,6 +41,7 @@ from orchestrator.invariants.metadata.adopted_leaders import (
     note_keys,
 )
 from orchestrator.invariants.metadata.ages import MAX_AGE, Ageing, MetadataIsRefreshedByAge
+from orchestrator.invariants.metadata.due_refreshes import DueRefreshes
 from orchestrator.invariants.mirrors.hung_brokers import HungBrokers
 
 BACKOFF = ("retry.backoff.ms", "retry.backoff.max.ms")
@@ -130,7 +131,8 @@ class Refreshing(Ageing):
     that event; failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1
     none; equivalent: how many in a row brought no news. anew: names of partitions that are taken for those of
     another topic than before. unheard: what it must hear of next. hints: at leaders, by who refused it.
-    metadata_epoch: of the last answer that it took over by it. silent: who was asked, and is not in the core."""
+    metadata_epoch: of the last answer that it took over by it. silent: who was asked, and is not in the core.
+    refreshes: when they are due, by which they may be late_us late; process: when it was stopped."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
@@ -149,13 +151,16 @@ class Refreshing(Ageing):
     stopping: bool = False
     metadata_epoch: int = -1
     silent: set[str] = set()
+    refreshes: DueRefreshes = msgspec.field(default_factory=DueRefreshes)
+    process: StoppedProcess = msgspec.field(default_factory=StoppedProcess)
+    late_us: int = 0
 
     def begin(self, incarnation: int) -> None:
         """A client that starts knows nothing."""
         self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
         self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
         self.taken_us, self.equivalent, self.anew, self.unheard, self.age = -1, 0, set(), None, None
-        self.hints = HintedLeaders()
+        self.hints, self.refreshes = HintedLeaders(), self.refreshes.anew()
 
     def repeats_before(self, at_us: int) -> int:
         """How many answers in a row have brought no news: none any more once the metadata is too old."""
@@ -181,7 +186,8 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
 
     Example: list-offsets-1 knows leader epoch 5 of orders-0, and broker-3 answers that broker-1 leads in leader epoch
     4. The client does not ask broker-1. Broker-2 answers with NOT_LEADER_OR_FOLLOWER: the client asks for metadata, no
-    sooner than retry.backoff.ms after the last time, and later after each answer that brings no news. A consumer that
+    sooner than retry.backoff.ms after the last time, and later after each answer that brings no news; nor later than
+    the back-off says, in which failures do not count that came before the last answer. A consumer that
     takes up a committed position with leader epoch 6 must ask, too; and so must anybody when metadata.max.age.ms is
     over. (In KIP-232 a client asks again at once whenever an answer is older than its own metadata; Kafka's client
     keeps its metadata, and asks again when a broker refuses it or reports a newer leader epoch.) If broker-2 names
@@ -190,7 +196,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
 
     id = "M2"
     title = "A client refetches metadata that proves outdated after the back-off, and keeps its leader until then"
-    source = "KIP-320; KIP-232; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
+    source = "KIP-320; KIP-232; KIP-580; Kafka's Metadata.java (requestUpdate, timeToAllowUpdate, updateLatestMetadata)"
     tested_when = (
         "a client asks a broker for offsets, sends it records or gets some; refuses an answer; accepts a hint, or "
         "is to accept one; takes up a position with a newer leader epoch than it knows; refreshes its metadata again; "
@@ -206,6 +212,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         "The destination and leader epoch of a produce that is answered in a later step.",
         "A hint in the answer for which a batch fails for good, or to a Fetch from a position that was moved since.",
         "On a wrong clock any pause is accepted.",
+        "A refresh that comes too late for lack of a connection, or for a reason that the trace does not tell.",
     )
 
     @property
@@ -215,7 +222,15 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
     def initial(self, key: str, profile: Profile) -> Refreshing:
         first_ms, longest_ms, age_ms = (profile.number(name, key) for name in (*BACKOFF, MAX_AGE))
         backoff, brokers, beta_us = (first_ms, longest_ms), HungBrokers.among(profile).brokers, beta(profile, self.id)
-        return Refreshing(key, beta_us=beta_us, backoff_ms=backoff, max_age_us=1000 * age_ms, brokers=brokers)
+        return Refreshing(
+            key,
+            beta_us=beta_us,
+            backoff_ms=backoff,
+            max_age_us=1000 * age_ms,
+            brokers=brokers,
+            refreshes=DueRefreshes(backoff, key in profile.transactional),
+            late_us=late_us(profile),
+        )
 
     def hear(self, state: Refreshing, event: Stamped) -> Emissions:
         body: Any = event.body
@@ -223,6 +238,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             return super().hear(state, event)
         if type(body) is CtlFault:
             state.left.take(body, event.wall)
+            state.process.take(state.key, event, body)
             state.clock = state.clock or (body.kind in kinds_of(ClockFault) and state.key in body.targets)
         elif body.phase in ("stopping", "draining", "finished"):
             state.stopping = True  # clients end, whatever they were about to do
@@ -252,6 +268,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             return self._viewed(state, event, body)
         elif kind is ErrorSeen:
             state.tested += state.hints.is_to_take(event, body)
+            state.refreshes.refused(event, body)
             if body.tp and traits(body.error).invalid_metadata:
                 return self._wanted(state, event)
         elif kind is RpcReply:
@@ -309,6 +326,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         if body.metadata_accepted is not False:
             state.hints.view(body)
         if body.source == "heard":
+            state.refreshes.want(event)
             state.seen.update(body.epochs)
             return self._wanted(state, event)
         if body.metadata_accepted is False:
@@ -316,6 +334,7 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         if body.metadata_epoch is not UNSET:
             state.metadata_epoch = max(state.metadata_epoch, body.metadata_epoch)
         if body.source == "metadata":
+            state.refreshes.taken()
             state.take(event, body)
         armed = self.renewed(state, event) if body.source == "metadata" and not state.stopping else NOTHING
         found: Emissions = NOTHING
@@ -415,9 +434,33 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
             state.silent.add(body.dst)
         self.asked(state, event, body)
         if body.api != Api.Metadata.name:
+            state.refreshes.connected(event, body)
             return NOTHING
         if body.outcome == "answered":
             self.kept(state, "refresh")
+        if state.refreshes.failures:
+            state.equivalent = 0  # Metadata.failedUpdate
+        late = self._late(state, event, body)
+        state.refreshes.connected(event, body)
+        return [*late, *self._early(state, event, body)]
+
+    def _late(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
+        """A refresh that was due began at the latest when the back-off was over."""
+        late = state.refreshes.refreshed(event, body, state.hints.brokers, state.equivalent, state.process)
+        # Whose topic is another one may have had news that it does not tell here.
+        if late is None or state.clock or state.stopping or state.anew:
+            return NOTHING
+        state.tested += 1
+        if late.late_us <= state.late_us:
+            return NOTHING
+        sentence = (
+            f"{state.key} looked for newer metadata, and asked for it {late.late_us // 1000:,} ms too late for a "
+            f"back-off of at most {late.pause_us // 1000:,} ms"
+        )
+        return self.violated(state.key, sentence, late.by, late.wanted, event)
+
+    def _early(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
+        """A refresh began at the earliest when the back-off was over."""
         began_us = event.wall - 1000 * body.took_ms
         ended_us, by, failures = state.ended_us, state.by, state.failures
         state.ended_us, state.by = event.wall, witness(event)
