@@ -192,6 +192,14 @@ GROUP_DEFECTS: tuple[Defect, ...] = (
         nemesis="groups",
     ),
     Defect(
+        "fenced-told-as-unknown",
+        _COORDINATOR,
+        "X1",
+        "A coordinator tells a static member whose instance id another one has that it does not know it.",
+        "KIP-345",
+        nemesis="groups",
+    ),
+    Defect(
         "session-at-half",
         _COORDINATOR,
         "O10",

@@ -29,7 +29,7 @@ from chaos.nemesis.settings import (
     strangers_of,
     with_epochs,
 )
-from chaos.nemesis.situations.groups import GROUPS
+from chaos.nemesis.situations.groups import GROUPS, OF_STATIC
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
 from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
@@ -41,6 +41,7 @@ from chaos.nemesis.workload import (
     keepers_of,
     members_of,
     share_id,
+    static_members_of,
     tell_topics_apart,
     topics_of,
     transactional_ids_of,
@@ -111,6 +112,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         tiered,
         setting(config, "request.timeout.ms") * 1000,
         _transaction_version(features) != "2",
+        static_members_of(workload),
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if round_ is not None:
@@ -265,6 +267,7 @@ def _made_anew(scene: Scene, deleted: Part) -> Part:
 def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     """The patterns that a cluster has what it takes for."""
     never = {*(() if cast.group else GROUPS), *(() if cast.pushed else {**PUSHED, **KEPT})}
+    never |= set() if cast.static_members else set(OF_STATIC)
     never |= set() if cast.keepers else set(KEPT)
     never |= set() if cast.transactional_ids else set(TRANSACTIONS)
     never |= set() if cast.lasting_epochs else set(OF_LASTING_EPOCHS)

@@ -66,7 +66,8 @@ class Cast(msgspec.Struct, frozen=True):
     group of consumers, "" none, and those in it. pushed: whether controllers push metadata. minted: whether they count
     metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of
     producers. remote_store: whether there is one. waits_us: for an answer, in microseconds; then it is asked again.
-    lasting_epochs: whether producers keep their epoch from one transaction to the next (transaction.version 0 or 1)."""
+    lasting_epochs: whether producers keep their epoch from one transaction to the next (transaction.version 0 or 1).
+    static_members: members with an instance id."""
 
     controllers: list[str]
     brokers: list[str]
@@ -86,6 +87,7 @@ class Cast(msgspec.Struct, frozen=True):
     remote_store: bool = False
     waits_us: int = 2_000_000
     lasting_epochs: bool = False
+    static_members: list[str] = []
 
     @property
     def servers(self) -> list[str]:

@@ -119,6 +119,12 @@ def members_of(workload: list[Part]) -> list[str]:
     return [name for name, entry in named if "group" in entry.get("consumer", {})]
 
 
+def static_members_of(workload: list[Part]) -> list[str]:
+    """Names that those of them will have that keep their place in the group while they are away."""
+    named = zip(client_names(workload), workload, strict=True)
+    return [name for name, entry in named if "group.instance.id" in entry.get("consumer", {}).get("config", {})]
+
+
 def keepers_of(workload: list[Part]) -> list[str]:
     """Names that the consumers will have which keep their offsets outside Kafka."""
     named = zip(client_names(workload), workload, strict=True)

@@ -10,6 +10,7 @@ from actors.trace.events import (
     AdminInvoke,
     BrokerReg,
     ConsPos,
+    CoordRefuse,
     CtlFault,
     ErrorSeen,
     GrpCommit,
@@ -365,6 +366,12 @@ class Situations:
         if body.offset < 0 and not body.error:
             self._saw("all-away")
 
+    def _on_refusal(self, event: Stamped) -> None:
+        body = event.body
+        assert isinstance(body, CoordRefuse)
+        if body.api == "Heartbeat" and body.holder not in ("", body.member):
+            self._saw("late-beat")
+
     def _on_mint(self, event: Stamped) -> None:
         body = event.body
         assert isinstance(body, MetaMint)
@@ -417,6 +424,7 @@ _HANDLERS: dict[type, Callable[[Situations, Stamped], None]] = {
     GrpGen: Situations._on_group,
     GrpLoad: Situations._on_load,
     GrpCommit: Situations._on_commit,
+    CoordRefuse: Situations._on_refusal,
     MetaMint: Situations._on_mint,
     MetaView: Situations._on_view,
     ListInvoke: Situations._on_look_up,

@@ -951,6 +951,9 @@ PROOFS: dict[str, Proof] = {
     "rebalance-timeout-short": Proof(
         "group-stalls", r"out of group g 300 ms after its rebalance began, .* a member may take 5,000 ms"
     ),
+    "fenced-told-as-unknown": Proof(
+        "late-heartbeat", r"answered Heartbeat of g by \S+ in .* with UNKNOWN_MEMBER_ID although one belonged to one-"
+    ),
     "first-rebalance-goes-on": Proof(
         "group-stalls",
         r"ended the first rebalance of group g 5,\d+ ms after it began, with \d new members since, though",

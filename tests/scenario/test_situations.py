@@ -60,6 +60,7 @@ NEMESES = {
     "former-coordinator": "groups",
     "late-commit": "groups",
     "late-join": "groups",
+    "late-beat": "groups",
     "lost-member": "groups",
     "dies-unheard": "groups",
     "all-away": "groups",

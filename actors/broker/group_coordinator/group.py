@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import msgspec
 
 from actors.broker.group_coordinator.group_state import DEAD, EMPTY, PREPARING_REBALANCE, PREVIOUS
@@ -146,14 +148,17 @@ class ClassicGroup(msgspec.Struct):
             votes[vote] = votes.get(vote, 0) + 1
         return max(votes, key=votes.__getitem__)
 
-    def validate_member(self, member_id: str, group_instance_id: str | None) -> KafkaError:
+    def validate_member(
+        self, member_id: str, group_instance_id: str | None, defects: Collection[str] = ()
+    ) -> KafkaError:
         """NONE, UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if another member has the instance id now."""
         if group_instance_id is not None:
             existing = self.static_members.get(group_instance_id)
             if existing is None:
                 return KafkaError.UNKNOWN_MEMBER_ID
             if existing != member_id:
-                return KafkaError.FENCED_INSTANCE_ID
+                untold = "fenced-told-as-unknown" in defects
+                return KafkaError.UNKNOWN_MEMBER_ID if untold else KafkaError.FENCED_INSTANCE_ID
         return KafkaError.NONE if member_id in self.members else KafkaError.UNKNOWN_MEMBER_ID
 
     def accepts(self, member_id: str, max_size: int) -> bool:

@@ -189,7 +189,7 @@ def _join_existing(join: Join) -> None:
         else:
             _add_member(join, request.member_id)
         return
-    error = group.validate_member(request.member_id, request.group_instance_id)
+    error = group.validate_member(request.member_id, request.group_instance_id, join.turn.step.defects)
     if error:
         join.refuse(error, request.member_id)
         return

@@ -59,7 +59,7 @@ def heartbeat(turn: Turn, connection: str, request: HeartbeatRequest) -> None:
 def _heard(turn: Turn, group: ClassicGroup, request: HeartbeatRequest) -> KafkaError:
     if group.state == DEAD:
         return KafkaError.COORDINATOR_NOT_AVAILABLE
-    error = group.validate_member(request.member_id, request.group_instance_id)
+    error = group.validate_member(request.member_id, request.group_instance_id, turn.step.defects)
     if error:
         return error
     if request.generation_id != group.generation:
@@ -136,7 +136,7 @@ def _remove(turn: Turn, shard: Shard, group: ClassicGroup, leaving: LeaveGroupRe
         cancel_heartbeat(turn, group, member_id)
         return KafkaError.NONE
     else:
-        error = group.validate_member(member_id, instance_id)
+        error = group.validate_member(member_id, instance_id, turn.step.defects)
         if error:
             return error
     record_out(turn, shard, group, group.members[member_id], "leave")

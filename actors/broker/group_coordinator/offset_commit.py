@@ -128,7 +128,7 @@ def _validate(turn: Turn, shard: Shard, request: OffsetCommitRequest) -> KafkaEr
             return KafkaError.GROUP_ID_NOT_FOUND if found else KafkaError.ILLEGAL_GENERATION
         group = shard.groups[request.group_id] = simple_group(request.group_id, shard.written + 1)
         group.state_timestamp_ms = turn.step.wall_ms
-    error = _validate_member(group, request)
+    error = _validate_member(turn, group, request)
     if not error and group.state == PREPARING_REBALANCE and "commits-refused-in-rebalance" in turn.step.defects:
         return KafkaError.REBALANCE_IN_PROGRESS
     if error == KafkaError.UNKNOWN_MEMBER_ID and "strangers-commit" in turn.step.defects:
@@ -143,14 +143,14 @@ def simple_group(group_id: str, seen_at: int) -> ClassicGroup:
     return ClassicGroup(group_id, seen_at=seen_at)
 
 
-def _validate_member(group: ClassicGroup, request: OffsetCommitRequest) -> KafkaError:
+def _validate_member(turn: Turn, group: ClassicGroup, request: OffsetCommitRequest) -> KafkaError:
     generation = request.generation_id_or_member_epoch
     if group.state == DEAD:
         return KafkaError.COORDINATOR_NOT_AVAILABLE
     if generation < 0 and group.state == EMPTY:
         return KafkaError.NONE
     if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.validate_member(request.member_id, request.group_instance_id)
+        error = group.validate_member(request.member_id, request.group_instance_id, turn.step.defects)
         if error:
             return error
         if generation != group.generation:

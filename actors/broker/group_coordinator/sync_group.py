@@ -27,7 +27,7 @@ def sync_group(turn: Turn, connection: str, request: SyncGroupRequest) -> None:
     elif version >= SYNC_WITH_PROTOCOL and (request.protocol_type is None or request.protocol_name is None):
         error = KafkaError.INCONSISTENT_GROUP_PROTOCOL
     elif not error:
-        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _validate(group, request)
+        error = KafkaError.UNKNOWN_MEMBER_ID if group is None else _validate(turn, group, request)
     if error or shard is None or group is None:
         record_refusal_of_member(turn, Api.SyncGroup, request.group_id, request, error)
         reply_sync(turn, connection, version, SyncGroupResponse(error_code=error))
@@ -45,10 +45,10 @@ def sync_group(turn: Turn, connection: str, request: SyncGroupRequest) -> None:
     reply_sync(turn, connection, version, sync_response(group, member))
 
 
-def _validate(group: ClassicGroup, request: SyncGroupRequest) -> KafkaError:
+def _validate(turn: Turn, group: ClassicGroup, request: SyncGroupRequest) -> KafkaError:
     if group.state == DEAD:
         return KafkaError.COORDINATOR_NOT_AVAILABLE
-    error = group.validate_member(request.member_id, request.group_instance_id)
+    error = group.validate_member(request.member_id, request.group_instance_id, turn.step.defects)
     if error:
         return error
     if request.generation_id != group.generation:

@@ -144,16 +144,16 @@ def _validate(turn: Turn, shard: Shard, request: TxnOffsetCommitRequest) -> Kafk
             return KafkaError.ILLEGAL_GENERATION
         group = shard.groups[request.group_id] = simple_group(request.group_id, shard.written + 1)
         group.state_timestamp_ms = turn.step.wall_ms
-    return _validate_member(group, request)
+    return _validate_member(turn, group, request)
 
 
-def _validate_member(group: ClassicGroup, request: TxnOffsetCommitRequest) -> KafkaError:
+def _validate_member(turn: Turn, group: ClassicGroup, request: TxnOffsetCommitRequest) -> KafkaError:
     if group.state == DEAD:
         return KafkaError.COORDINATOR_NOT_AVAILABLE
     if request.generation_id < 0 and group.state == EMPTY:
         return KafkaError.NONE
     if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error = group.validate_member(request.member_id, request.group_instance_id)
+        error = group.validate_member(request.member_id, request.group_instance_id, turn.step.defects)
         if error:
             return error
         if request.generation_id != group.generation:

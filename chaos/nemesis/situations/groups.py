@@ -105,6 +105,17 @@ def late_join(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+def late_beat(scene: Scene, at_us: int) -> list[Part]:
+    """Heartbeats of a static member are under way for so long that its process has died and joined again meanwhile: its
+    instance id belongs to another member by then."""
+    member, at_us = scene.draw.choice(scene.cast.static_members), early(at_us)
+    late: Part = {"from": [member], "to": ["brokers"], "apis": ["Heartbeat"]}
+    late["by"] = scene.duration(lasting(scene, 1_500_000, 4_000_000))
+    found = [entry(scene, at_us, {"delay": late}, lasting(scene, 400_000, 1_200_000))]
+    then_us = later(scene, at_us, 300_000, 800_000)
+    return [*found, entry(scene, then_us, {"crash": member}, lasting(scene, 50_000, 400_000))]
+
+
 def lost_member(scene: Scene, at_us: int) -> list[Part]:
     """A member dies for good, and its coordinator goes soon after that, or in the rebalance without it: whoever comes
     next has heard nothing of the member."""
@@ -141,6 +152,9 @@ def all_away(scene: Scene, at_us: int) -> list[Part]:
     return found
 
 
+OF_STATIC: dict[str, Pattern] = {"late-beat": late_beat}
+"""They need a member with an instance id."""
+
 GROUPS: dict[str, Pattern] = {
     "failover-in-rebalance": failover_in_rebalance,
     "dies-in-rebalance": dies_in_rebalance,
@@ -151,5 +165,6 @@ GROUPS: dict[str, Pattern] = {
     "lost-member": lost_member,
     "dies-unheard": dies_unheard,
     "all-away": all_away,
+    **OF_STATIC,
 }
 """Name, as in a nemesis file -> pattern. They need a group."""

@@ -16,6 +16,9 @@ NEEDS_PRODUCER_ID = ("InitProducerId", "EndTxn")
 
 
 def _unknown_member(body: CoordRefuse) -> str:
+    """Whoever comes with an instance id that another member has is told that: its application must not begin anew."""
+    if body.instance and body.holder and body.holder != body.member:
+        return f"although {body.instance} belonged to {body.holder}"
     mine = not body.instance or body.holder == body.member
     return "although that is a member" if body.is_member and mine else ""
 

@@ -116,7 +116,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     next sequence number. Or broker-3, which does not coordinate app-1, answers its EndTxn with
     INVALID_PRODUCER_ID_MAPPING in place of NOT_COORDINATOR, and the transaction is given up. Or controller-2, in quorum
     epoch 7, refuses a Fetch of epoch 6 with UNKNOWN_LEADER_EPOCH, as if its own epoch were the older one: who fetches
-    waits, and does not look for the leader.
+    waits, and does not look for the leader. Or broker-1 tells a static member UNKNOWN_MEMBER_ID whose instance id
+    another one has by now, in place of FENCED_INSTANCE_ID: it joins again, and the two put each other out for ever.
 
     A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
@@ -150,6 +151,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             "failed reads of a Fetch and the epochs of the quorum's requests"
         ),
         "COORDINATOR_NOT_AVAILABLE, and refusals of a group's protocol or size: their reasons are not in the trace",
+        "errors that end a JoinGroup or SyncGroup which waits for the others",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
     )
