@@ -147,7 +147,7 @@ PROOFS: dict[str, Proof] = {
         "undone-change", r"was not adopted by every voter within .*: .*controller-3 still has \S+, \S+, \S+$"
     ),
     "asks-to-join-once": Proof(
-        "joins-again", r"controller-4 is to become a voter by itself, and has not within .*controller-1 led in epoch 1"
+        "joins-again", r"controller-4 is to become a voter by itself, and has not within .*controller-\d led in epoch 1"
     ),
     "voters-outlive-their-record": Proof(
         "undone-change", r"\w+-\d goes by the voter set at \d+, although its log ends at \d+"
@@ -258,7 +258,7 @@ PROOFS: dict[str, Proof] = {
         "retention", r"did not delete the segment of orders-\d up to \d+ within 3 s, although it"
     ),
     "active-segment-stays": Proof(
-        "retention", r"did not delete the active segment of orders-\d up to \d+ within 3 s, although it is too old"
+        "quiet-topic", r"did not delete the active segment of orders-\d up to \d+ within [\d.]+ s, although it is too old"
     ),
     "first-record-is-too-old": Proof(
         "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"
