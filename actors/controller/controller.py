@@ -265,7 +265,7 @@ class Controller(msgspec.Struct):
             self._finish(turn, connection, request, *done)
         else:
             assert isinstance(request, CreatePartitionsRequest)
-            self._finish(turn, connection, request, *create_partitions(request, self.state, draws))
+            self._finish(turn, connection, request, *create_partitions(request, self.state, draws, defects))
 
     def delete_topics(self, turn: ControllerTurn, connection: str, request: DeleteTopicsRequest) -> None:
         """Serve DeleteTopics."""

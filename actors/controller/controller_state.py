@@ -108,6 +108,7 @@ def _part_change(
         change.asked,
         {str(broker_id): epoch for broker_id, epoch in change.members.items()},
         changed.leader_recovery_state == RECOVERING,
+        change.placed,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from actors.controller.changes import Change
 from actors.controller.controller_state import ControllerState
 from actors.controller.create_topics import MAX_RECORDS, in_sync, new_partitions
@@ -15,7 +17,7 @@ Topic = CreatePartitionsRequest.CreatePartitionsTopic
 
 
 def create_partitions(
-    request: CreatePartitionsRequest, state: ControllerState, draws: Draws
+    request: CreatePartitionsRequest, state: ControllerState, draws: Draws, defects: Sequence[str]
 ) -> tuple[list[Change], CreatePartitionsResponse]:
     """The records, and what became of each topic; one that is named twice is refused, before all others."""
     response = CreatePartitionsResponse()
@@ -27,7 +29,7 @@ def create_partitions(
         if names.count(topic.name) > 1:
             continue
         try:
-            changes += _grow(topic, state, draws)
+            changes += _grow(topic, state, draws, defects)
         except Refused as refused:
             _add(response, topic.name, refused.error, refused.message)
         else:
@@ -38,7 +40,7 @@ def create_partitions(
     return ([] if request.validate_only else changes), response
 
 
-def _grow(topic: Topic, state: ControllerState, draws: Draws) -> list[Change]:
+def _grow(topic: Topic, state: ControllerState, draws: Draws, defects: Sequence[str]) -> list[Change]:
     known = state.topics.get(state.topic_ids.get(topic.name, ""))
     if known is None:
         text = "This server does not host this topic-partition."
@@ -55,16 +57,17 @@ def _grow(topic: Topic, state: ControllerState, draws: Draws) -> list[Change]:
     if topic.assignments and len(topic.assignments) != more:
         text = f"Attempted to add {more} partition(s), but {len(topic.assignments)} assignment(s) were specified."
         raise Refused(KafkaError.INVALID_REPLICA_ASSIGNMENT, text)
-    return new_partitions(known.topic_id, has, _placed(topic, known, more, state, draws))
+    placed = _placed(topic, known, more, state, draws, defects)
+    return new_partitions(known.topic_id, has, placed, by_hand=bool(topic.assignments))
 
 
 def _placed(
-    topic: Topic, known: TopicRegistration, more: int, state: ControllerState, draws: Draws
+    topic: Topic, known: TopicRegistration, more: int, state: ControllerState, draws: Draws, defects: Sequence[str]
 ) -> list[tuple[list[int], list[int]]]:
     first = state.partition(known.topic_id, known.partitions[0])
     assert first is not None, f"topic {topic.name} has no partitions"
     if not topic.assignments:
-        placed = place(state, more, len(first.replicas), draws)
+        placed = place(state, more, len(first.replicas), draws, defects)
         return [(each, in_sync(state, each, KafkaError.INVALID_REPLICATION_FACTOR)) for each in placed]
     wrong = KafkaError.INVALID_REPLICA_ASSIGNMENT
     assigned: list[tuple[list[int], list[int]]] = []

@@ -49,7 +49,7 @@ def create_topics(
         try:
             _refuse_name(topic.name, state)
             configs = _configs(topic)
-            placed = _placed(topic, state, config, draws)
+            placed = _placed(topic, state, config, draws, defects)
         except Refused as refused:
             response.topics.append(_refusal(topic.name, refused.error, refused.message))
             continue
@@ -58,7 +58,7 @@ def create_topics(
         if "topic-id-reused" in defects:
             former = [known for known, name in state.removed.items() if name == topic.name]
             topic_id = former[-1] if former else topic_id
-        changes += new_topic(topic.name, topic_id, configs, placed)
+        changes += new_topic(topic.name, topic_id, configs, placed, by_hand=bool(topic.assignments))
         response.topics.append(_success(topic.name, topic_id, configs, placed, state, config, version))
     if len(changes) > MAX_RECORDS:
         text = "Unable to perform excessively large batch operation."
@@ -72,19 +72,21 @@ def create_topics(
 
 
 def new_topic(
-    name: str, topic_id: str, configs: dict[str, str], placed: list[tuple[list[int], list[int]]]
+    name: str, topic_id: str, configs: dict[str, str], placed: list[tuple[list[int], list[int]]], *, by_hand: bool
 ) -> list[Change]:
     """The records of a topic, its configuration between itself and its partitions. ``placed``: replicas and ISR of
-    each; the first of the ISR leads."""
+    each; the first of the ISR leads. ``by_hand``: whether the request assigns the replicas."""
     records = [MetadataRecord(topic=TopicRecord(name=name, topic_id=topic_id))]
     for key, value in configs.items():
         config = ConfigRecord(resource_type="topic", resource_name=name, name=key, value=value)
         records.append(MetadataRecord(config=config))
-    return [Change(record, "create") for record in records] + new_partitions(topic_id, 0, placed)
+    return [Change(record, "create") for record in records] + new_partitions(topic_id, 0, placed, by_hand=by_hand)
 
 
-def new_partitions(topic_id: str, first: int, placed: list[tuple[list[int], list[int]]]) -> list[Change]:
-    """The records of partitions, numbered from ``first`` on."""
+def new_partitions(
+    topic_id: str, first: int, placed: list[tuple[list[int], list[int]]], *, by_hand: bool
+) -> list[Change]:
+    """The records of partitions, numbered from ``first`` on. ``by_hand``: as above."""
     return [
         Change(
             MetadataRecord(
@@ -93,6 +95,7 @@ def new_partitions(topic_id: str, first: int, placed: list[tuple[list[int], list
                 )
             ),
             "create",
+            placed=-1 if by_hand else index,
         )
         for index, (replicas, isr) in enumerate(placed)
     ]
@@ -141,7 +144,7 @@ def _partitions(topic: Topic, config: ControllerConfig) -> int:
 
 
 def _placed(
-    topic: Topic, state: ControllerState, config: ControllerConfig, draws: Draws
+    topic: Topic, state: ControllerState, config: ControllerConfig, draws: Draws, defects: Sequence[str]
 ) -> list[tuple[list[int], list[int]]]:
     """Replicas and ISR of each partition, as the request assigns them or as they are placed here."""
     if topic.assignments:
@@ -154,7 +157,7 @@ def _placed(
         raise Refused(KafkaError.INVALID_PARTITIONS, text)
     replicas = config.replication_factor if topic.replication_factor == -1 else topic.replication_factor
     try:
-        placed = place(state, _partitions(topic, config), replicas, draws)
+        placed = place(state, _partitions(topic, config), replicas, draws, defects)
         return [(each, in_sync(state, each, KafkaError.INVALID_REPLICATION_FACTOR)) for each in placed]
     except Refused as refused:
         text = f"Unable to replicate the partition {replicas} time(s): {refused.message}"

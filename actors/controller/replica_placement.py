@@ -4,6 +4,7 @@ that."""
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from actors.controller.controller_state import ControllerState
@@ -78,13 +79,16 @@ class _BrokerList:
         return broker
 
 
-def place(state: ControllerState, partitions: int, replicas: int, draws: Draws) -> list[list[int]]:
+def place(
+    state: ControllerState, partitions: int, replicas: int, draws: Draws, defects: Sequence[str]
+) -> list[list[int]]:
     """The replicas of each of so many new partitions, unfenced brokers first. Raises Refused with
     INVALID_REPLICATION_FACTOR where there are too few registered brokers, or none that is not fenced. A broker that is
     shutting down is passed over, as ``BrokerHeartbeatManager.UsableBrokerIterator`` does."""
     usable = [broker for broker in state.brokers.values() if broker.fenced or not broker.in_controlled_shutdown]
-    fenced = _BrokerList([broker.id for broker in usable if broker.fenced], draws)
-    unfenced = _BrokerList([broker.id for broker in usable if not broker.fenced], draws)
+    all_alike = "placed-on-anybody" in defects and not all(broker.fenced for broker in usable)
+    fenced = _BrokerList([broker.id for broker in usable if broker.fenced and not all_alike], draws)
+    unfenced = _BrokerList([broker.id for broker in usable if not broker.fenced or all_alike], draws)
     if not unfenced.brokers:
         raise Refused(KafkaError.INVALID_REPLICATION_FACTOR, "All brokers are currently fenced.")
     if replicas > len(usable):
@@ -102,6 +106,8 @@ def place(state: ControllerState, partitions: int, replicas: int, draws: Draws) 
             broker = unfenced.next(epoch)
             chosen.append(broker if broker >= 0 else fenced.next(epoch))
         assert -1 not in chosen, f"{replicas} replicas on {len(usable)} brokers"
+        if "placed-without-turns" in defects and placed:
+            chosen = list(placed[0])
         placed.append(chosen)
         epoch += 1
     return placed

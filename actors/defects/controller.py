@@ -239,6 +239,20 @@ CONTROLLER_DEFECTS: tuple[Defect, ...] = (
         "Q16",
         "The active controller appends no no-op records.",
     ),
+    Defect(
+        "placed-on-anybody",
+        "actors.controller",
+        "P32",
+        "New replicas are placed as if no broker were fenced.",
+        nemesis="metadata",
+    ),
+    Defect(
+        "placed-without-turns",
+        "actors.controller",
+        "P32",
+        "All partitions that are created together have the same replicas, in the same order.",
+        nemesis="metadata",
+    ),
     Defect("no-new-leader", "actors.controller", "L3", "When a leader is fenced, no successor is elected."),
     Defect(
         "busy-metadata-log",

@@ -13,7 +13,9 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     the feature is off. ``min_isr``: least ISR that the controller judges by at this offset, the topic's replication
     factor at most. ``asked``: an operator asked for it (ElectLeaders). ``members`` (alter-isr): broker id -> broker
     epoch by which the leader's request knew it, -1 where the request names none (KIP-903). ``recovering``: the leader
-    was elected uncleanly, and has not said yet that it has recovered (KIP-704); None: not told."""
+    was elected uncleanly, and has not said yet that it has recovered (KIP-704); None: not told. ``placed`` (create):
+    the controller selected the replicas of several partitions together, and this is the one of that number, from 0 on;
+    -1: they were assigned by hand, or nobody tells."""
 
     tp: str
     offset: int
@@ -30,6 +32,7 @@ class PartChange(TraceEvent, frozen=True, tag="part.change"):
     asked: bool = False
     members: dict[str, int] = {}
     recovering: bool | None = None
+    placed: int = -1
 
 
 class PartRemove(TraceEvent, frozen=True, tag="part.remove"):

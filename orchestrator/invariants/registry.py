@@ -104,6 +104,7 @@ from orchestrator.invariants.partitions.partition import (
     JoiningTheIsrIsEarned,
     OneLeaderPerLeaderEpoch,
 )
+from orchestrator.invariants.partitions.placements import ReplicasArePlacedByTurns
 from orchestrator.invariants.partitions.produce_answers import ProducesAreAnsweredAtOnce
 from orchestrator.invariants.partitions.refused_proposals import RefusalsHaveACause
 from orchestrator.invariants.partitions.registrations import RegistrationComesFirst
@@ -263,6 +264,7 @@ def _controllers() -> list[ControllerInvariant[Any]]:
         SessionsAreHonoured(),
         RegistrationComesFirst(),
         RefusalsHaveACause(),
+        ReplicasArePlacedByTurns(),
     ]
 
 

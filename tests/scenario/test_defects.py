@@ -636,6 +636,12 @@ PROOFS: dict[str, Proof] = {
     "preferred-elected-too-often": Proof(
         "two-come-back", r"gave orders-\d back to broker-\d [\d,]+ ms after it gave partitions back, and leader.imbal"
     ),
+    "placed-on-anybody": Proof(
+        "new-partitions", r"the controller placed orders-\d on \[.*\], but broker-3 is fenced, and \[.*\] of the unf"
+    ),
+    "placed-without-turns": Proof(
+        "new-partitions", r"placed orders-2 on \[.*\], but broker-\d comes first in orders-1, too, and another broker"
+    ),
     "replicas-outlive-topic": Proof("topic-made-anew", r"no broker took up the leadership of orders-0@\S+ within"),
     "no-new-leader": Proof("comes-back", r"no broker took up the leadership of orders-0 within .* broker-3 could lead"),
     "isr-in-new-epochs-only": Proof("open-proposal", r"broker-2 did not get into the ISR of orders-0 within"),
