@@ -29,7 +29,7 @@ class Refreshes(TraceBuilder):
         self.emit(CLIENT, NodeUp("consumer", -1, "", False, False))
         self.connects()
         self.asks(0)
-        self.told(5, brokers=[1, 2])
+        self.takes(5, brokers=[1, 2])
         self.wall += 5_000_000
 
     def connects(self, after_ms: int = 0, broker: int = 1, outcome: Any = "answered") -> None:
@@ -47,7 +47,7 @@ class Refreshes(TraceBuilder):
         """A refresh ends that began so much later."""
         self.call(after_ms, "Metadata", broker, outcome)
 
-    def told(self, epoch: int = -2, **more: Any) -> None:
+    def takes(self, epoch: int = -2, **more: Any) -> None:
         """The client takes an answer over, with or without news."""
         news = {TP: epoch} if epoch > -2 else {}
         self.emit(CLIENT, MetaView("broker-1", news, [TP], {TP: 2} if news else {}, **more))
@@ -78,7 +78,7 @@ def test_a_refresh_that_is_due(late_ms: int, violated: int) -> None:
             trace.asks(pause_ms, outcome="disconnect")
             trace.connects()
         trace.asks(470)
-        trace.told(6)
+        trace.takes(6)
         if why == "lost":
             trace.lost(-1)
         elif why == "timeout":
@@ -111,7 +111,7 @@ def test_pauses_that_grow() -> None:
     for pause_ms in (0, PAUSE_MS, 2 * PAUSE_MS + LATE_MS - 1, 4 * PAUSE_MS + LATE_MS):
         seen(trace)
         trace.asks(pause_ms)
-        trace.told()
+        trace.takes()
     assert len(trace.wrong) == 1
     assert trace.wrong[0].endswith("too late for a back-off of at most 480 ms")
 
@@ -124,7 +124,7 @@ def test_a_failure_after_answers_without_news(pause_ms: int, wrong: int) -> None
     for growing_ms in (0, PAUSE_MS, 2 * PAUSE_MS, 4 * PAUSE_MS):
         seen(trace)
         trace.asks(growing_ms)
-        trace.told()
+        trace.takes()
     seen(trace)
     trace.asks(8 * PAUSE_MS, outcome="disconnect")
     trace.connects()
@@ -142,7 +142,7 @@ def test_what_is_wanted_while_a_refresh_is_under_way() -> None:
         seen(trace)
         trace.wall += 1000 * (50 - after_ms)
         trace.emit(CLIENT, Rpc("Metadata", 4, "broker-1", "metadata", 1, "answered", [], took_ms=50))
-        trace.told(6)
+        trace.takes(6)
         trace.asks(400)
         assert len(trace.wrong) == violated
 
@@ -226,14 +226,14 @@ def test_refreshes_that_may_be_late(then: Callable[[Refreshes], None]) -> None:
     trace = Refreshes()
     seen(trace)
     trace.asks(0)
-    trace.told(6)
+    trace.takes(6)
     then(trace)
     trace.asks(400)
     assert not trace.wrong
     trace = Refreshes()
     seen(trace)
     trace.asks(0)
-    trace.told(6)
+    trace.takes(6)
     seen(trace)
     trace.asks(400)
     assert len(trace.wrong) == 1
@@ -244,7 +244,7 @@ def test_connections_that_transactional_producers_give_up() -> None:
     trace = Refreshes(transactional=[CLIENT])
     seen(trace)
     trace.asks(0)
-    trace.told(6)
+    trace.takes(6)
     trace.lost(0)
     trace.asks(400)
     assert not trace.wrong
