@@ -26,9 +26,8 @@ class Quorum(TraceBuilder):
 
     def ph(self, end: int) -> int:
         """Prefix hash of the leader's log."""
-        return next(
-            (each.body.ph for each in self.events if type(each.body) is LogAppend and each.body.last == end - 1), 5
-        )
+        appended = (each.body for each in self.events if type(each.body) is LogAppend)
+        return next((body.ph for body in appended if body.last == end - 1), None) or 5
 
     def snap(
         self,
