@@ -74,8 +74,8 @@ class RaftConfig(msgspec.Struct, frozen=True):
 
     @property
     def update_voter_period_ms(self) -> int:
-        """How often a follower looks whether the voter set is right about it."""
-        return 2 * self.fetch_timeout_ms
+        """How often a follower looks whether the voter set is right about it (Kafka's ``FollowerState``)."""
+        return self.fetch_timeout_ms
 
     @property
     def voter_node(self) -> VoterNode:

@@ -258,7 +258,8 @@ PROOFS: dict[str, Proof] = {
         "retention", r"did not delete the segment of orders-\d up to \d+ within 3 s, although it"
     ),
     "active-segment-stays": Proof(
-        "quiet-topic", r"did not delete the active segment of orders-\d up to \d+ within [\d.]+ s, although it is too old"
+        "quiet-topic",
+        r"did not delete the active segment of orders-\d up to \d+ within [\d.]+ s, although it is too old",
     ),
     "first-record-is-too-old": Proof(
         "retention", r"up to \d+ by retention.ms = 2,000, although the newest record in them was [\d,]+ ms old"

@@ -213,7 +213,7 @@ BOUNDS: dict[str, Bound] = {
         "a controller that is to join by itself becomes a voter",
         (
             Timer("controller.quorum.fetch.timeout.ms", 1, "it learns of the leader, after a silent one"),
-            Timer("controller.quorum.fetch.timeout.ms", 6, "three looks whether it is a voter, each after two of them"),
+            Timer("controller.quorum.fetch.timeout.ms", 3, "three looks whether it is a voter"),
             Timer("controller.quorum.request.timeout.ms", 2, "a request that is never answered, and its own"),
             Timer("reconnect.backoff.max.ms", 2, "its connection to the leader, and the leader's to it"),
             Timer("controller.quorum.retry.backoff.ms", 2, "the pauses after errors"),
