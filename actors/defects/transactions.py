@@ -413,6 +413,15 @@ TRANSACTION_DEFECTS: tuple[Defect, ...] = (
         nemesis="transactions",
     ),
     Defect(
+        "repeated-init-fenced",
+        _COORDINATOR,
+        "X1",
+        "A coordinator fences a producer that asks for its next epoch again, as the answer was lost.",
+        "KIP-360",
+        nemesis="transactions",
+        settings=("features.transaction.version=1",),
+    ),
+    Defect(
         "init-told-before-commit",
         _COORDINATOR,
         "T16",

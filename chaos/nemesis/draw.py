@@ -33,11 +33,17 @@ from chaos.nemesis.situations.groups import GROUPS, OF_STATIC
 from chaos.nemesis.situations.metadata import KEPT, METADATA, PUSHED
 from chaos.nemesis.situations.retention import RETENTION
 from chaos.nemesis.situations.tiers import TIERS
-from chaos.nemesis.situations.transactions import OF_LASTING_EPOCHS, OF_PROCESSORS, TRANSACTIONS
+from chaos.nemesis.situations.transactions import (
+    OF_HASTY,
+    OF_LASTING_EPOCHS,
+    OF_PROCESSORS,
+    TRANSACTIONS,
+)
 from chaos.nemesis.workload import (
     GROUP,
     client_names,
     fit_batches,
+    hasty_ids_of,
     keepers_of,
     members_of,
     share_id,
@@ -63,8 +69,8 @@ OF_RETENTION = ("log.segment.", "log.roll.", "log.retention.", "log.initial.task
 """And where nothing is deleted."""
 LAST_US = 20_000
 """And nothing later than that before the end of the chaos."""
-LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone", "late-raise", "unheard-life")
-LATE_PATTERNS = frozenset({*GROUPS, *METADATA, *RETENTION, *LATER})
+LATER = ("keeps-behind", "forgotten-start", "stands-in-vain", "restarts-alone", "unheard-life")
+LATE_PATTERNS = frozenset({*GROUPS, *METADATA, *RETENTION, *OF_LASTING_EPOCHS, *OF_HASTY, *LATER})
 LATE_FAULTS = kinds_of(TopicAction, RecordDeletion)
 """What nemeses came to draw when seeds were in use: no seed is to draw anything else for it."""
 
@@ -113,6 +119,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         setting(config, "request.timeout.ms") * 1000,
         _transaction_version(features) != "2",
         static_members_of(workload),
+        hasty_ids_of(workload),
     )
     chaos = chaos_of(nemesis, seed, cast, chaos_us)
     if round_ is not None:
@@ -271,6 +278,7 @@ def patterns_of(nemesis: Nemesis, cast: Cast) -> dict[str, float]:
     never |= set() if cast.keepers else set(KEPT)
     never |= set() if cast.transactional_ids else set(TRANSACTIONS)
     never |= set() if cast.lasting_epochs else set(OF_LASTING_EPOCHS)
+    never |= set() if cast.lasting_epochs and cast.hasty_ids else set(OF_HASTY)
     never |= set() if cast.remote_store else set(TIERS)
     never |= set() if {*cast.members} & {*cast.transactional_ids} else set(OF_PROCESSORS)
     found = {name: weight for name, weight in nemesis.chaos.pattern.items() if name not in never}

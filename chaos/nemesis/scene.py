@@ -67,7 +67,8 @@ class Cast(msgspec.Struct, frozen=True):
     metadata epochs. keepers: consumers that keep their offsets outside Kafka. transactional_ids: of
     producers. remote_store: whether there is one. waits_us: for an answer, in microseconds; then it is asked again.
     lasting_epochs: whether producers keep their epoch from one transaction to the next (transaction.version 0 or 1).
-    static_members: members with an instance id."""
+    static_members: members with an instance id. hasty_ids: transactional ids of producers that give a record up while
+    their transaction may go on."""
 
     controllers: list[str]
     brokers: list[str]
@@ -88,6 +89,7 @@ class Cast(msgspec.Struct, frozen=True):
     waits_us: int = 2_000_000
     lasting_epochs: bool = False
     static_members: list[str] = []
+    hasty_ids: list[str] = []
 
     @property
     def servers(self) -> list[str]:

@@ -246,6 +246,24 @@ def transactional_ids_of(workload: list[Part]) -> list[str]:
     return list(dict.fromkeys(client["config"].get("transactional.id", name) for name, client in clients))
 
 
+GIVES_UP_MS = 300
+"""In this time a record is given up, and its transaction ended."""
+
+
+def hasty_ids_of(workload: list[Part]) -> list[str]:
+    """Transactional ids of the producers that give a record up while their transaction may go on, and has more."""
+    named = zip(client_names(workload), workload, strict=True)
+    producers = [(name, entry["producer"]) for name, entry in named if "transactional" in entry.get("producer", {})]
+    ids = [each["config"].get("transactional.id", name) for name, each in producers if _is_hasty(each)]
+    return list(dict.fromkeys(ids))
+
+
+def _is_hasty(producer: Part) -> bool:
+    config, records = producer["config"], int(producer["transactional"]["records"])
+    delivery_ms, timeout_ms = int(config["delivery.timeout.ms"]), int(config["transaction.timeout.ms"])
+    return records > 1 and delivery_ms + GIVES_UP_MS < timeout_ms
+
+
 def _processors(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> tuple[list[Part], bool]:
     """Members of a group that read committed transactions, and write in transactions what they have read; and who reads
     that. Whether there are members of another group, too, who write it where it came from."""

@@ -904,6 +904,11 @@ PROOFS: dict[str, Proof] = {
         "late-raise",
         r"gave app producer id \d+, epoch \d, after .*, for producer id \d+, epoch 0: that is fenced",
     ),
+    "repeated-init-fenced": Proof(
+        "repeated-init",
+        r"answered InitProducerId of app for producer id \d+, epoch 0 with PRODUCER_FENCED although it had given it "
+        r"epoch 1 for that, which nobody has used since",
+    ),
     "closes-without-commit": Proof(
         "group", r"as member \S+ of group g, was closed, and gave up orders-\d.* without a commit after the last"
     ),

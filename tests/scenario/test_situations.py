@@ -100,6 +100,7 @@ GIVEN_AWAY = {
     "open-positions": ("processors", "offsets-taken-at-abort"),
     "late-batch": ("transactions", "verification-outlives-marker"),
     "late-raise": ("transactions", "former-raises-epoch"),
+    "repeated-init": ("transactions", "repeated-init-fenced"),
     "markers-of-one": ("unclean-transactions", "markers-cut-with-the-rest"),
     "slow-lookups": ("tiers", "lookup-outlives-leadership"),
     "crowded-lookups": ("tiers", "expiry-drops-finished"),

@@ -128,6 +128,8 @@ def _transit(
     if metadata.is_epoch_exhausted:
         # Kafka: IllegalStateException, which the client is told of as an unknown error.
         return KafkaError.UNKNOWN_SERVER_ERROR
+    if "repeated-init-fenced" in turn.step.defects and expected not in (None, metadata.producer_epoch):
+        return KafkaError.PRODUCER_FENCED
     transit = metadata.prepare_increment_producer_epoch(timeout_ms, expected, now_ms)
     if transit is None and "former-raises-epoch" in turn.step.defects:
         transit = metadata.prepare_increment_producer_epoch(timeout_ms, None, now_ms)

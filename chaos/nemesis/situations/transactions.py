@@ -212,8 +212,29 @@ def late_raise(scene: Scene, at_us: int) -> list[Part]:
     ]
 
 
+def repeated_init(scene: Scene, at_us: int) -> list[Part]:
+    """A client stops in the midst of a transaction until its first records, which are late, have to be given up; it
+    aborts, and asks for its next epoch. The answer takes longer than it waits, and it asks again, though the
+    coordinator has given it that epoch."""
+    client, waits_us = scene.draw.choice(scene.cast.hasty_ids), scene.cast.waits_us
+    nth = 1 + (early(at_us) - FIRST_US) // 1_000_000
+    begins, next_begins = (
+        when(scene, "rpc", nth=(nth + each,), api="AddPartitionsToTxn", node=client) for each in (0, 1)
+    )
+    by = scene.duration(lasting(scene, waits_us + 100_000, waits_us + 600_000))
+    late: Part = {"delay": {"from": ["brokers"], "to": [client], "apis": ["InitProducerId"], "by": by}}
+    return [
+        as_seen(scene, begins, _slow(scene, client, "Produce", 2_300_000, 2_600_000), 6_000_000, 8_000_000),
+        as_seen(scene, next_begins, {"pause": client}, 2_010_000, 2_150_000),
+        as_seen(scene, begins, late, 7_000_000, 9_000_000),
+    ]
+
+
 OF_LASTING_EPOCHS: dict[str, Pattern] = {"late-raise": late_raise}
 """They need producers that keep their epoch from one transaction to the next, until they ask for another."""
+
+OF_HASTY: dict[str, Pattern] = {"repeated-init": repeated_init}
+"""And these one that gives a record up while its transaction may go on."""
 
 OF_PROCESSORS: dict[str, Pattern] = {"open-positions": open_positions}
 """They need a group whose members copy in transactions."""
@@ -229,6 +250,7 @@ TRANSACTIONS: dict[str, Pattern] = {
     "late-batch": late_batch,
     "markers-of-one": markers_of_one,
     **OF_LASTING_EPOCHS,
+    **OF_HASTY,
     **OF_PROCESSORS,
 }
 """Name, as in a nemesis file -> pattern. They need a client with transactions."""

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from actors.node.errors import KafkaError
 from actors.trace.coordinator_events import CoordRefuse
+from actors.trace.events import Stamped, TxnLoad, TxnState
+from orchestrator.invariants.folds.fold import Witness, witness
+from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 
 E = KafkaError
 
@@ -91,3 +96,46 @@ def without_reason(body: CoordRefuse) -> str:
     if body.standing != "loaded":
         return f"although it {'does not coordinate it' if body.standing == 'none' else 'had not read its log'}"
     return judge(body)
+
+
+class Initialized(msgspec.Struct, frozen=True):
+    """A producer that a coordinator gave its next epoch, and that has done nothing since. asked_epoch: the one that it
+    said it had."""
+
+    tp: str
+    producer_id: int
+    asked_epoch: int
+    epoch: int
+    by: Witness
+
+
+class Producers(msgspec.Struct):
+    """What a coordinator knows of how producers came by their epochs: it says so in no record, so the next one, and
+    itself when it has read its log again, does not know. initialized: by transactional id."""
+
+    initialized: dict[str, Initialized] = {}
+
+    def take(self, event: Stamped, body: TxnState | TxnLoad) -> None:
+        """A transactional id is moved on, or a partition of the transaction log was read, or given up."""
+        if isinstance(body, TxnLoad):
+            self.initialized = {name: each for name, each in self.initialized.items() if each.tp != body.tp}
+            return
+        self.initialized.pop(body.transactional_id, None)
+        asked = (body.asked_id, body.asked_epoch)
+        epochs = (body.asked_epoch, body.producer_epoch)
+        is_next = body.asked_epoch >= 0 and body.producer_epoch == body.asked_epoch + 1
+        if body.to_state == "Empty" and is_next and body.former_id == body.asked_id and body.former_epoch in epochs:
+            found = Initialized(body.tp, *asked, body.producer_epoch, witness(event))
+            remember(self.initialized, body.transactional_id, found, OPEN_REMEMBERED)
+
+    def repeated(self, body: CoordRefuse) -> tuple[str, Witness | None]:
+        """Why a coordinator must not have fenced a producer that asks a second time for what it was given, "" it may:
+        the first answer may have been lost."""
+        known = self.initialized.get(body.name)
+        if known is None or body.api != "InitProducerId" or body.error != E.PRODUCER_FENCED:
+            return "", None
+        same = (known.producer_id, known.asked_epoch) == (body.producer_id, body.producer_epoch)
+        has = (known.producer_id, known.epoch) == (body.had_id, body.had_epoch)
+        if not (same and has) or body.state != "Empty" or body.pending or body.standing != "loaded":
+            return "", None
+        return f"although it had given it epoch {known.epoch} for that, which nobody has used since", known.by

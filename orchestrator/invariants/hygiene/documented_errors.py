@@ -29,12 +29,14 @@ from actors.trace.events import (
     Stamped,
     TierTask,
     TxnGuard,
+    TxnLoad,
+    TxnState,
     TxnVerify,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, KeyedInvariant, Profile, State, Witness, witness
 from orchestrator.invariants.folds.memory import OPEN_REMEMBERED, remember
 from orchestrator.invariants.folds.routes import NODE
-from orchestrator.invariants.hygiene.coordinator_errors import without_reason
+from orchestrator.invariants.hygiene.coordinator_errors import Producers, without_reason
 from orchestrator.invariants.mirrors.log_mirror import ANEW
 from orchestrator.invariants.mirrors.producer_state import SEQUENCE_ERRORS, ProducerLog
 
@@ -82,7 +84,7 @@ class Server(State):
     ``failed_fetches``: connection -> the reads of its Fetch that came to such an end; ``store_answered``: the last call
     to the remote store that was answered without an error, and the step in which that was: its cause and request;
     ``removed``: partitions of which the topic was removed; ``quorum``: the epoch of the quorum in which its process is,
-    -1 not told, and by which event."""
+    -1 not told, and by which event; ``given``: the epochs that it gave as a coordinator of transactions."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
@@ -93,6 +95,7 @@ class Server(State):
     store_answered: tuple[str, str, Witness] | None = None
     removed: dict[str, bool] = {}
     quorum: tuple[int, Witness | None] = (-1, None)
+    given: Producers = msgspec.field(default_factory=Producers)
 
     def failed_of(self, body: FetchTold | FetchRefused | RemoteFetchEnd | TierTask) -> FailedReads | None:
         """What came to such an end of the Fetch that an event is about."""
@@ -118,6 +121,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     epoch 7, refuses a Fetch of epoch 6 with UNKNOWN_LEADER_EPOCH, as if its own epoch were the older one: who fetches
     waits, and does not look for the leader. Or broker-1 tells a static member UNKNOWN_MEMBER_ID whose instance id
     another one has by now, in place of FENCED_INSTANCE_ID: it joins again, and the two put each other out for ever.
+    Or broker-2 gives a producer its next epoch, the answer is lost, and broker-2 fences it when it asks again.
 
     A consumer that is not told why it gets no records believes that there are none. Example: the queue of the reader
     threads of broker-2 is full, and a read from remote storage is rejected. The answer to the Fetch must have
@@ -143,7 +147,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     types = (
         *(Rpc, RpcReply, PartAssume, LogAppend, LogTrunc, LogStart, LogLocalStart, NodeUp, NodeDown),
         *(TxnGuard, TxnVerify, TierTask, FetchTold, FetchRefused, RemoteFetchEnd, CoordRefuse, QRole, QRefuse),
-        FetchMisfit,
+        *(FetchMisfit, TxnState, TxnLoad),
     )
     unseen = (
         (
@@ -196,6 +200,8 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             return self._refused(state, event, body)
         elif type(body) is FetchMisfit:
             return self._misfit(state, event, body)
+        elif isinstance(body, TxnState | TxnLoad):
+            state.given.take(event, body)
         elif type(body) is QRole:
             state.quorum = (body.epoch, witness(event))
         elif type(body) is QRefuse:
@@ -238,6 +244,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
     @staticmethod
     def _begins_anew(state: Server, body: NodeUp | NodeDown) -> None:
         state.quorum = (-1, None)
+        state.given = Producers()
         state.leads.clear()
         state.unverified.clear()
         state.failed_reads.clear()
@@ -331,7 +338,9 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
 
     def _refused(self, state: Server, event: Stamped, body: CoordRefuse) -> Emissions:
         state.tested += 1
-        why = without_reason(body)
+        why, by = without_reason(body), None
+        if not why:
+            why, by = state.given.repeated(body)
         if not why:
             return NOTHING
         asked = f" by {body.member}" if body.member else ""
@@ -340,7 +349,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         if body.producer_id >= 0:
             asked = f" for producer id {body.producer_id}, epoch {body.producer_epoch}"
         sentence = f"{event.node} answered {body.api} of {body.name}{asked} with {error_name(body.error)} {why}"
-        return self.violated(state.key, sentence, event)
+        return self.violated(state.key, sentence, by, event)
 
     def _refused_for_epoch(self, state: Server, event: Stamped, body: QRefuse) -> Emissions:
         epoch, by = state.quorum

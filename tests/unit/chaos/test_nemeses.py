@@ -18,7 +18,7 @@ from chaos.nemesis.schema import SCHEMA_FILE, schema_text
 from chaos.nemesis.situations.groups import GROUPS
 from chaos.nemesis.situations.metadata import KEPT, PUSHED
 from chaos.nemesis.situations.tiers import TIERS
-from chaos.nemesis.situations.transactions import OF_LASTING_EPOCHS, OF_PROCESSORS, TRANSACTIONS
+from chaos.nemesis.situations.transactions import OF_HASTY, OF_LASTING_EPOCHS, OF_PROCESSORS, TRANSACTIONS
 from chaos.scenario.durations import parse_duration_us
 from chaos.scenario.resolve import resolve
 from tests.unit.chaos.nemesis_text import SMALL
@@ -195,11 +195,17 @@ def test_a_quorum_is_left_that_can_elect(voters: int, most: int) -> None:
 def test_a_pattern_fits_every_cluster(pattern: str) -> None:
     """Shows that each pattern is a legal schedule where there are few replicas or one voter, and late in the chaos."""
     members = "processors" if pattern in OF_PROCESSORS else "members"
-    features = "features: {transaction.version: {1: 1}}\n" if pattern in OF_LASTING_EPOCHS else ""
+    lasting = pattern in (*OF_LASTING_EPOCHS, *OF_HASTY)
+    features = "features: {transaction.version: {1: 1}}\n" if lasting else ""
+    kinds = f"{members}: {{2: 1}}, external: {{yes: 1}}, transactional: {{yes: 1}}, static: {{yes: 1}}"
+    if pattern in OF_HASTY:
+        # Of that many, one has a transaction that may last for longer than its records are tried.
+        kinds += ", producers: {8: 1}, delivery: {1s: 1}, records: {5: 1}"
+        features += "timers: {quick: 1}\n"
     store = ", remote-store: {yes: 1}" if pattern in TIERS else ""
     nemesis = sources.from_text(
         f"{SMALL}shape: {{voters: {{1: 1, 4: 1}}, replicas: {{1: 1, 3: 1}}{store}}}\n"
-        f"workload: {{{members}: {{2: 1}}, external: {{yes: 1}}, transactional: {{yes: 1}}}}\n"
+        f"workload: {{{kinds}}}\n"
         "config: {metadata.propagation: {push: 1}}\n"
         f"{features}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}, duration: {{1s-4s: 1}}}}\n",
         "mine.yaml",
@@ -217,6 +223,22 @@ def test_a_pattern_needs_what_it_is_about(pattern: str) -> None:
     of look-ups in remote storage where there is a store."""
     nemesis = sources.from_text(f"{SMALL}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
     assert nemesis.loaded(1).document.value["chaos"] == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "others"),
+    [
+        ("late-beat", "workload: {members: {2: 1}, static: {no: 1}}\n"),
+        # A record is tried for longer than any transaction lasts.
+        ("repeated-init", "workload: {transactional: {yes: 1}}\nfeatures: {transaction.version: {1: 1}}\n"),
+        ("repeated-init", "workload: {transactional: {yes: 1}, producers: {4: 1}, delivery: {1s: 1}}\n"),
+    ],
+)
+def test_a_pattern_needs_clients_of_its_kind(pattern: str, others: str) -> None:
+    """Shows that a situation of static members needs one, and that of a producer which asks for its next epoch again
+    one that gives records up in the midst of a transaction, and that does not get its next epoch with the end of it."""
+    nemesis = sources.from_text(f"{SMALL}{others}chaos: {{pattern: {{{pattern}: 1}}, number: {{0: 1}}}}\n", "mine.yaml")
+    assert all(nemesis.loaded(seed).document.value["chaos"] == [] for seed in range(1, 9))
 
 
 def test_consumers_go_back_where_there_is_remote_storage() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 import pytest
 
 from actors.node.errors import KafkaError as E
 from actors.trace.coordinator_events import CoordRefuse
+from actors.trace.events import TxnLoad, TxnState
 from tests.unit.invariants.trace_builder import TraceBuilder
 
 MEMBER = CoordRefuse(
@@ -97,3 +100,67 @@ def test_the_evidence_says_who_asked() -> None:
         "broker-1 answered Heartbeat of g by m1 in generation 4",
         "broker-2 answered EndTxn of app-1 for producer id 7, epoch 3",
     ]
+
+
+TXN = "__transaction_state-0"
+BEFORE: dict[str, list[TxnState | TxnLoad | None]] = {
+    "began anew": [None],
+    "read its log again": [TxnLoad(TXN, 1, True)],
+    "gave it up": [TxnLoad(TXN, 0, False)],
+    "other partition": [TxnLoad("__transaction_state-1", 1, True)],
+    "asked twice": [TxnState(TXN, "app-1", 7, 4, "Empty", "Empty", [], 0, 2, 7, 4, asked_id=7, asked_epoch=3)],
+    "began since": [
+        TxnState(TXN, "app-1", 7, 4, "Empty", "Ongoing", ["orders-0"], 0, 2, 7, 4, asked_id=7, asked_epoch=4)
+    ],
+    "another since": [TxnState(TXN, "app-1", 7, 5, "Empty", "Empty", [], 0, 2, 7, 4)],
+    "nothing": [],
+}
+FACTS: dict[str, dict[str, object]] = {
+    "another one": {"producer_epoch": 2},
+    "another id": {"producer_id": 8},
+    "a later epoch": {"had_epoch": 5},
+    "under way": {"pending": True},
+    "not idle": {"state": "PrepareAbort"},
+    "another error": {"error": E.COORDINATOR_NOT_AVAILABLE},
+    "another call": {"api": "EndTxn"},
+}
+
+
+def given(
+    since: Sequence[TxnState | TxnLoad | None] = (), facts: Mapping[str, object] = {}, asked: bool = True
+) -> tuple[TraceBuilder, list[str]]:
+    """A coordinator gave a producer the next epoch, and fences it when it asks once more; None: it has begun anew."""
+    trace = TraceBuilder()
+    trace.up("broker-1")
+    gave = TxnState(TXN, "app-1", 7, 4, "CompleteAbort", "Empty", [], 0, 1, 7, 3, asked_id=7, asked_epoch=3)
+    by = trace.emit("broker-1", gave if asked else msgspec.structs.replace(gave, asked_id=-1, asked_epoch=-1))
+    for each in since:
+        if each is None:
+            trace.down("broker-1")
+            trace.up("broker-1")
+        else:
+            by = trace.emit("broker-1", each)
+    told = {"api": "InitProducerId", "state": "Empty", "had_epoch": 4, "error": E.PRODUCER_FENCED, **facts}
+    return trace, [by, trace.emit("broker-1", msgspec.structs.replace(PRODUCER, **told))]
+
+
+@pytest.mark.parametrize("since", BEFORE)
+def test_a_producer_that_asks_once_more(since: str) -> None:
+    """Shows that a producer which asks again for the epoch that it was given must not be fenced; but it may be by a
+    coordinator that has read its log since, which does not say who was given the epoch, or if the epoch was used."""
+    trace, _ = given(BEFORE[since])
+    assert trace.result("X1").violated == (since in ("nothing", "other partition", "asked twice"))
+
+
+def test_what_is_no_repetition() -> None:
+    """Shows that only the producer that was given the epoch asks once more; and the evidence."""
+    for facts in FACTS.values():
+        assert not given(facts=facts)[0].result("X1").violated
+    assert not given(asked=False)[0].result("X1").violated
+    trace, events = given()
+    (violation,) = trace.result("X1").violations
+    assert violation.events == events
+    assert violation.sentence == (
+        "broker-1 answered InitProducerId of app-1 for producer id 7, epoch 3 with PRODUCER_FENCED although it had "
+        "given it epoch 4 for that, which nobody has used since"
+    )
