@@ -82,10 +82,7 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
     chaos_us = duration.between(duration.pick(nemesis.chaos.duration))
     shape = stream(nemesis.name, seed, "shape")
     voters, brokers = max(1, pick(shape, nemesis.shape.voters)), max(1, pick(shape, nemesis.shape.brokers))
-    replicas = [
-        shape.sample(range(1, brokers + 1), min(brokers, max(1, pick(shape, nemesis.shape.replicas))))
-        for _ in range(max(1, pick(shape, nemesis.shape.partitions)))
-    ]
+    replicas = _replicas(shape, nemesis, brokers)
     least = min(max(1, pick(shape, nemesis.shape.min_insync_replicas)), *map(len, replicas))
     config = config_of(nemesis, seed, timers)
     features = with_epochs(features_of(nemesis, seed), config)
@@ -147,6 +144,14 @@ def draw(nemesis: Nemesis, seed: int, round_: int | None = None) -> Part:
         "budgets": {"heal": "150s", "drain": "300s"},
         "expect": _expected(cast, disruptive),
     }
+
+
+def _replicas(shape: random.Random, nemesis: Nemesis, brokers: int) -> list[list[int]]:
+    """Of each partition."""
+    return [
+        shape.sample(range(1, brokers + 1), min(brokers, max(1, pick(shape, nemesis.shape.replicas))))
+        for _ in range(max(1, pick(shape, nemesis.shape.partitions)))
+    ]
 
 
 def _expected(cast: Cast, disruptive: bool) -> Part:

@@ -353,7 +353,7 @@ PROOFS: dict[str, Proof] = {
     ),
     "lookup-timeout-of-start": Proof("remote-reads", r"2,000 ms after its timeout of 1,500 ms", (2,)),
     "expiry-drops-finished": Proof(
-        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (2,)
+        "remote-reads", r"with REQUEST_TIMED_OUT for orders-\d, although the look-up there had ended", (5,)
     ),
     "expiry-leaves-reads": Proof(
         "remote-reads", r"answered the ListOffsets of .*, but did not cancel its read \d+ of orders-\d", (2,)
@@ -380,7 +380,7 @@ PROOFS: dict[str, Proof] = {
         "draft-reads", r"without asking remote storage, although it knew no copies there"
     ),
     "lookup-outlives-leadership": Proof(
-        "remote-reads", r"with offset \d+ for orders-[23], which it no longer led", (2,)
+        "remote-reads", r"with (offset \d+|[A-Z_]+) for orders-[23], which it no longer led", (2,)
     ),
     "late-answer-unlimited": Proof(
         "remote-reads", r"with offset \d+ of orders-\d, but clients might see only offsets below \d+ when the", (2,)
