@@ -81,22 +81,26 @@ def test_a_live_soak_finds_what_batch_finds_though_its_checks_die(tmp_path: Path
     """Shows that the checks of a live soak, killed on the way, give in the end what its whole trace gives at
     once; that each finding is in the ledger once; and that its evidence has the events that the ledger names, and
     journals that can be replayed."""
-    soaked = Soaked(tmp_path, 45, defects=["list-behind"])
+    soaked = Soaked(tmp_path, 600, defects=["list-behind"])
     killed: list[int] = []
 
     def kill_the_checks(status: Status) -> None:
-        """Once before they have put anything aside, and once after that, if they get so far before the end."""
+        """Once before they have put anything aside, and once after that; however long they take to get so far, and the
+        soak goes on for no longer than that."""
         process, come_to = soaked.soak.checker._process, read_progress(soaked.directory).at_us
         if process is None or process.poll() is not None or (soaked.directory.path / OVER).exists():
             return
         if (not killed and status.round) or (len(killed) == 1 and come_to > killed[0]):
             killed.append(come_to)
             os.kill(process.pid, signal.SIGKILL)
+            if len(killed) == 2:
+                soaked.soak.conductor.soak_us = 45_000_000
 
     soaked.on_status = kill_the_checks
     ended = soaked.run()
     assert ended.status == "completed"
-    assert killed and soaked.soak.checker.starts > len(killed)
+    assert len(killed) == 2
+    assert soaked.soak.checker.starts > len(killed)
     expected = check(soaked.events)
     assert ended.checked.results == expected
     ledger = Ledger(soaked.directory.findings).found

@@ -157,6 +157,8 @@ INCIDENTAL = {
     # Where voters get no time to run, they elect a leader once more: the old one says so, and tails are cut.
     ("controller", "rpc BeginQuorumEpoch"),
     ("controller", "rpc EndQuorumEpoch"),
+    ("controller", "q.end"),
+    ("controller", "q.heard"),
     ("controller", "log.trunc of metadata"),
     ("broker", "log.trunc of metadata"),
     # Where snapshots are made, one that was too slow finds the entries that it lacks in a snapshot alone.

@@ -237,6 +237,7 @@ def test_each_promise_names_the_invariant_that_makes_it() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_two_hundred_thousand_states_hold() -> None:
     """Shows that the whole model has more than as many states, and that nothing is broken in any of them."""
     model = _model()
