@@ -28,7 +28,7 @@ from actors.live.journal_writer import journal_of
 from actors.live.links import Links
 from actors.live.metrics import serve_metrics
 from actors.live.server import Server
-from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Setup, Watched, load
+from actors.live.setup import Awake, Broken, Completed, Control, Matched, Reached, Report, Setup, Watched, load
 from actors.live.slow_disk import SlowDisk
 from actors.live.stalls import StallWatch
 from actors.live.timers import Timers
@@ -384,7 +384,7 @@ class LiveRuntime:
 
     def _on_stall(self, ms: int, of_ms: int) -> None:
         if self._running:
-            self._guard(lambda: self._note(Stall(ms, of_ms)))
+            self._guard(lambda: self._note(Stall(ms, of_ms)) if ms else self._report(Awake(self._clock.physical_us())))
 
     def _on_os_flush(self) -> None:
         """What the operating system does of its own accord: nobody asked, so nobody hears of it."""

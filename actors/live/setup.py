@@ -92,10 +92,16 @@ class Completed(msgspec.Struct, frozen=True):
     result: dict[str, Any]
 
 
+class Awake(msgspec.Struct, frozen=True):
+    """The node has had time enough until then, but for the stalls that it has told of."""
+
+    at_us: int
+
+
 class Broken(msgspec.Struct, frozen=True):
     """The node, or its runtime, raised an exception: it takes no more steps and the run is over."""
 
     detail: str
 
 
-Report = Matched | Watched | Reached | Completed | Broken
+Report = Matched | Watched | Reached | Completed | Awake | Broken

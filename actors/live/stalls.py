@@ -15,7 +15,8 @@ LATE_SHARE = 0.3
 
 
 class StallWatch:
-    """Calls ``report(ms, of_ms)``: in the last ``of_ms`` the event loop came too late by ``ms`` in all."""
+    """Calls ``report(ms, of_ms)``: in the last ``of_ms`` the event loop came too late by ``ms`` in all; 0: not by so
+    much that it matters. It says the one or the other about once in ``SPAN_S``."""
 
     def __init__(self, report: Callable[[int, int], object]) -> None:
         self._report = report
@@ -26,7 +27,7 @@ class StallWatch:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Look from now on."""
         self._loop = loop
-        self._began_s = loop.time()
+        self._began_s = self._told_s = loop.time()
         self._handle = loop.call_later(LOOK_S, self._look)
 
     def stop(self) -> None:
@@ -42,7 +43,12 @@ class StallWatch:
         while self._looks[0][0] < now_s - SPAN_S and len(self._looks) > 1:
             self._looks.popleft()
         late_s = sum(late for _, late in self._looks)
+        since_s = self._looks[0][0]
         if late_s >= LATE_SHARE * SPAN_S:
-            since_s = self._looks[0][0]
             self._looks.clear()
-            self._report(int(late_s * 1000), int((now_s - since_s) * 1000))
+        elif now_s < self._told_s + SPAN_S:
+            return
+        else:
+            late_s = 0.0
+        self._told_s = now_s
+        self._report(int(late_s * 1000), int((now_s - since_s) * 1000))

@@ -21,6 +21,10 @@ from chaos.faults.process import NodePause
 
 HOLD_US = 5_000_000
 """How far the log is behind. A stall that is told of later begins where the log ends."""
+HOLD_MAX_US = 60_000_000
+"""The same where nodes have so little time that they do not even say so."""
+UNTOLD_US = int(1e6 * SPAN_S)
+"""What a node tells of next may have begun so long before it spoke last."""
 JOIN_US = int(1.2e6 * SPAN_S)
 """Stalls so near to each other are one: a node tells of them once in ``SPAN_S``."""
 RESUMED_US = 300_000
@@ -96,9 +100,9 @@ class DriverLog:
         """A node got no time."""
         self._stalls.append(Busy(since_us, until_us, frozenset({node})))
 
-    def release(self, now_us: int) -> None:
-        """Write what is old enough by now."""
-        self._write(now_us - HOLD_US, now_us)
+    def release(self, now_us: int, heard_us: int = NEVER) -> None:
+        """Write what is old enough by now. ``heard_us``: until when all nodes have told of their stalls."""
+        self._write(min(now_us - HOLD_US, max(heard_us - UNTOLD_US, now_us - HOLD_MAX_US)), now_us)
 
     def release_all(self, now_us: int) -> None:
         """Write everything: no stall will be told of any more."""

@@ -38,7 +38,7 @@ from actors.control import (
     SlowDisk,
     Watch,
 )
-from actors.live.setup import Broken, Completed, Control, Matched, Reached, Report, Watched
+from actors.live.setup import Awake, Broken, Completed, Control, Matched, Reached, Report, Watched
 from actors.live.writer import ChunkWriter
 from actors.node.spec import NodeSpec
 from actors.trace.events import DRIVER, AnyTraceEvent, NodeDown, RunEnd, Stall, Stamped
@@ -82,6 +82,8 @@ class LiveNode:
         self.skews: dict[str, ClockSkew] = {}
         self.seen: tuple[int, int, int] = (0, 0, -1)
         """Clock and sequence number of the last event that the driver heard of."""
+        self.awake_us = 0
+        """Until when it has told of its stalls."""
 
 
 class LiveRun:
@@ -171,7 +173,7 @@ class LiveRun:
             self._addresses[node.spec.name] = address
 
     async def _start(self, node: LiveNode) -> None:
-        node.up, node.paused = True, False
+        node.up, node.paused, node.awake_us = True, False, _physical_us()
         self._spawn(self._listen(node, node.handle, node.incarnation))
         await self._call(node, "start", self._addresses, list(self._rules.values()), list(node.skews.values()))
 
@@ -207,7 +209,7 @@ class LiveRun:
             due_us = self._conductor.next_time_us()
             if due_us is not None and due_us <= self._now_us() and not self._conductor.finished:
                 await self._act(self._conductor.on_time(self._now_us()))
-            self._log.release(_physical_us())
+            self._release(_physical_us())
             if self._progress is not None:
                 self._progress()
 
@@ -228,8 +230,11 @@ class LiveRun:
                 await self._act(self._conductor.on_event(self._now_us(), event))
                 if node.up and node.incarnation == incarnation:
                     await self._call(node, "release", ticket)
+            case Awake(at_us):
+                node.awake_us = max(node.awake_us, at_us)
             case Watched(event) if isinstance(event.body, Stall):
                 self._stalled(event, event.body)
+                node.awake_us = max(node.awake_us, event.wall)
                 await self._act(self._conductor.on_event(self._now_us(), event))
             case Watched(event):
                 self._saw(node, event)
@@ -348,7 +353,7 @@ class LiveRun:
     async def _resume(self, node: LiveNode) -> None:
         if node.up and node.paused:
             await node.agent.signal.remote(node.spec.name, "continue")
-            node.paused = False
+            node.paused, node.awake_us = False, _physical_us()
 
     async def _settle(self, node: LiveNode) -> None:
         """Wait for a restart that is under way."""
@@ -454,7 +459,12 @@ class LiveRun:
     def _record(self, event: AnyTraceEvent) -> None:
         now_us = _physical_us()
         self._log.add(self._stamper.stamp(event, now_us))
-        self._log.release(now_us)
+        self._release(now_us)
+
+    def _release(self, now_us: int) -> None:
+        """Write what no stall will come before any more."""
+        running = [node.awake_us for node in self._nodes.values() if node.up and not node.paused]
+        self._log.release(now_us, min(running, default=now_us))
 
     def _now_us(self) -> int:
         """Microseconds since ``begin``; 0 before it."""

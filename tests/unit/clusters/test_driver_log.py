@@ -174,3 +174,20 @@ def test_a_stall_that_is_reported_late(tmp_path: Path) -> None:
         "12 open w1",
         "14 close w1",
     ]
+
+
+def test_the_log_waits_for_nodes_that_say_nothing(tmp_path: Path) -> None:
+    """Shows that nothing is written that a node may still tell of which has not been heard, but not for ever: then a
+    stall that is told of late begins where the log ends."""
+    fixture = Fixture(tmp_path)
+    for at_s in range(1, 120):
+        fixture.log.add(fixture.stamper.stamp(CtlPhase("chaos"), at_s * S))
+        fixture.log.release(at_s * S, heard_us=10 * S)
+        if at_s in (60, 99):
+            written = sum(1 for _ in merged(tmp_path))
+            assert written == (10 if at_s == 60 else 40)
+    fixture.stalled("broker-1", 9.5, 61)
+    assert [line for line in fixture.told() if "busy" in line] == [
+        "59 start busy-machine-1 broker-1",
+        "61 stop busy-machine-1 broker-1",
+    ]

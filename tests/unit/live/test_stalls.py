@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from actors.live.stalls import StallWatch
@@ -14,8 +16,15 @@ class Fixture:
     def __init__(self) -> None:
         self.loop = HandLoop()
         self.told: list[tuple[int, int]] = []
-        self.watch = StallWatch(lambda ms, of_ms: self.told.append((ms, of_ms)))
+        self.awake_s: list[float] = []
+        self.watch = StallWatch(self._take)
         self.watch.start(self.loop)
+
+    def _take(self, ms: int, of_ms: int) -> None:
+        if ms:
+            self.told.append((ms, of_ms))
+        else:
+            self.awake_s.append(self.loop.now_s)
 
     def stand_still(self, seconds: float) -> None:
         """Nothing runs meanwhile; then what was due does."""
@@ -30,6 +39,18 @@ def test_a_node_with_time_says_nothing() -> None:
         fixture.loop.pass_time(0.1)
         fixture.stand_still(0.015)
     assert not fixture.told
+
+
+def test_a_node_says_that_it_is_awake() -> None:
+    """Shows that a node says about once a second, without a longer pause but for a stall, that it has had time."""
+    fixture = Fixture()
+    fixture.loop.pass_time(5)
+    fixture.stand_still(4)
+    fixture.loop.pass_time(5)
+    apart = sorted(later - sooner for sooner, later in itertools.pairwise(fixture.awake_s))
+    assert len(apart) == 7
+    assert apart[:-1] == pytest.approx([1.0] * 6, abs=0.11)
+    assert apart[-1] == pytest.approx(6.0, abs=0.11), "the stall was told of in between"
 
 
 def test_one_long_stall() -> None:
