@@ -14,6 +14,7 @@ from orchestrator.invariants.quorum.snapshot_retention import MAX_BYTES, MAX_MS,
 SNAPSHOTS_KEPT = 1 << 10
 
 BETWEEN_SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots"
+LIMITS = frozenset({MAX_BYTES, MAX_MS, BETWEEN_SNAPSHOTS})
 
 _DID = {"create": "made", "fetch": "fetched", "load": "loaded"}
 
@@ -90,12 +91,17 @@ class Holder(msgspec.Struct):
 
 
 class SnapshotState(State):
-    """facts: by end. members: by node. limited: whether it is known how much members keep."""
+    """facts: by end. members: by node. bounced: limits that a bounce has set; who was bounced when is not followed."""
 
     profile: Profile = Profile()
     facts: dict[int, SnapshotFact] = {}
     members: dict[str, Holder] = {}
-    limited: bool = True
+    bounced: set[str] = set()
+
+    @property
+    def limited(self) -> bool:
+        """Whether it is known how much members keep."""
+        return self.bounced.isdisjoint((MAX_BYTES, MAX_MS))
 
 
 class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
@@ -130,7 +136,7 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
     unseen = (
         "Whether the records in a snapshot give the right state: they are compared with those of other members.",
         "The records in a snapshot if no other member has a snapshot up to the same end.",
-        "A snapshot that is due by metadata.log.max.snapshot.interval.ms.",
+        "A snapshot that is due by metadata.log.max.snapshot.interval.ms, or after a bounce with other limits.",
         "A snapshot that is begun and never becomes durable; until it is, its member makes no other one.",
         (
             "Whether members look at all which snapshots are to go; more than three that go at once; and all looks "
@@ -149,10 +155,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         return (CtlFault,)
 
     def hear(self, state: SnapshotState, event: Stamped) -> Emissions:
-        """Who was bounced with other limits, and when, is not followed."""
         assert type(event.body) is CtlFault
-        if not {MAX_BYTES, MAX_MS}.isdisjoint(event.body.parameters.get("config", {})):
-            state.limited = False
+        state.bounced.update(LIMITS.intersection(event.body.parameters.get("config", {})))
         return NOTHING
 
     def step(self, state: SnapshotState, event: Stamped, mirror: LogMirror) -> Emissions:
@@ -231,6 +235,8 @@ class SnapshotsAreCommitted(LogInvariant[SnapshotState]):
         if member.making is None:
             return NOTHING
         missed = member.making.applies(event, body, max(member.held, default=0))
+        if BETWEEN_SNAPSHOTS in state.bounced:
+            return NOTHING
         state.tested += member.making.due is not None
         if missed is None:
             return NOTHING

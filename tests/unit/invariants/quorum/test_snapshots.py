@@ -253,6 +253,16 @@ def test_a_snapshot_that_is_due_is_not_begun() -> None:
     assert Busy(limit=1000).result("Q13").status == "vacuous"
 
 
+def test_none_is_expected_once_a_bounce_sets_the_bytes() -> None:
+    """Shows that it is not known then which members have other limits."""
+    trace = Busy()
+    config = {"metadata.log.max.record.bytes.between.snapshots": 1000}
+    trace.emit("driver", CtlFault("f", "rolling-bounce", "start", [], {"config": config}))
+    trace.applies(100)
+    trace.applies(1)
+    assert trace.result("Q13").status == "vacuous"
+
+
 def test_none_is_begun_while_another_one_is_written() -> None:
     """Shows that nothing is due until the disk has the last one, and is from then on."""
     trace = Busy()
