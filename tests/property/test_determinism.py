@@ -19,6 +19,8 @@ from tests.harness.fingerprints import DRAWN, Fingerprint
 
 pytestmark = pytest.mark.unhurried
 
+WHOLE = ("everything", "groups", "quorum", "tiers", "transactions")
+"""Nemeses that reach every part of a cluster together; what the others draw is further."""
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SEEDS", "2")))
 ROOT = Path(__file__).parents[2]
 ONE_PROCESS = pytest.mark.xdist_group("hashes")
@@ -68,7 +70,9 @@ def test_a_nemesis_draws_the_same_whatever_the_hashes(left: list[Path]) -> None:
     assert one
 
 
-@pytest.mark.parametrize("nemesis", library.names())
+@pytest.mark.parametrize(
+    "nemesis", [each if each in WHOLE else pytest.param(each, marks=pytest.mark.further) for each in library.names()]
+)
 def test_a_drawn_scenario_is_the_same_run_whatever_the_hashes(nemesis: str) -> None:
     """Shows the trace of a run of each nemesis, digested where it ran and where strings have other hashes."""
     run = run_in_sim(SimOrder(nemesis, seed=3).plan(), only=[])

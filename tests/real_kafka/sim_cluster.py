@@ -10,6 +10,7 @@ import base64
 import threading
 import uuid
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from actors import nodes
@@ -264,9 +265,15 @@ def _scenario(topics: dict[str, Topic]) -> dict[str, Any]:
 # ---- messages --------------------------------------------------------------------------------------------------
 
 
+@cache
+def _types(kind: type) -> dict[str, Any]:
+    """Of a message's fields."""
+    return get_type_hints(kind)
+
+
 def _fill(message: Any, fields: Fields) -> None:
     """Set a message's fields from plain data; AttributeError for one that it lacks, None leaves its default."""
-    kinds = get_type_hints(type(message))
+    kinds = _types(type(message))
     for name, value in fields.items():
         if name == "records":
             message.records = _batch(value)
@@ -320,7 +327,7 @@ def _with_parts(message: Any) -> Any:
     if not isinstance(message, Message):
         return message
     parts: dict[str, Any] = {}
-    for name, annotation in get_type_hints(type(message)).items():
+    for name, annotation in _types(type(message)).items():
         value, kinds = getattr(message, name), [kind for kind in get_args(annotation) if kind is not type(None)]
         absent = value is None and kinds and issubclass(kinds[0], Message)
         parts[name] = kinds[0]() if absent else _with_parts(value)

@@ -21,6 +21,7 @@ def test_every_nemesis_and_every_incident_takes_part() -> None:
     assert {order.variant for order in orders if order.source == "kip-207"} == {"off", "seed", "kafka"}
 
 
+@pytest.mark.further
 def test_the_same_code_does_the_same_runs_and_a_difference_is_told(tmp_path: Path) -> None:
     """Shows that runs which are done again are the same; and that one with another trace and another finding fails the
     comparison and says in what it differs."""

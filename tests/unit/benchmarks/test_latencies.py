@@ -73,6 +73,7 @@ def test_the_incident_is_measured() -> None:
     assert max(each.took_ms for each in found.requests if each.api == "Produce") > 3000
 
 
+@pytest.mark.further
 def test_variants_are_measured_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
     """Shows the command from end to end, in two processes: a table with three variants."""
     assert main(["kip-1075", "--seeds", "1", "--jobs", "2", "--set", "duration=22s"]) == 0

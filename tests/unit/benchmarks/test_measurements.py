@@ -64,6 +64,7 @@ def test_pss_is_read_in_mebibytes() -> None:
         pss_mib("Rss: 1 kB\n")
 
 
+@pytest.mark.further
 def test_a_larger_cluster_has_the_same_load() -> None:
     """Shows that sizes differ in brokers or partitions alone: so many are there, and as many are written to."""
     for brokers, partitions in ((3, 1010), (10, PARTITIONS)):
