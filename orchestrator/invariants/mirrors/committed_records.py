@@ -37,6 +37,9 @@ class Numbered(msgspec.Struct, frozen=True, array_like=True, order=True, gc=Fals
 
 NOT_NUMBERED = Numbered(-1, -1)
 """Of a producer that is not idempotent."""
+FORGOTTEN = Numbered(-2, -1)
+"""Of one that is, and of which nobody knows the id and epoch any more."""
+UNKNOWN = {NOT_NUMBERED, FORGOTTEN}
 
 
 class Copy(msgspec.Struct, frozen=True, gc=False):
@@ -99,7 +102,7 @@ class CommittedRecords(msgspec.Struct):
         each with the copy before and the new one."""
         for offset, before in self.again.items():
             copy = self._copy_at(offset)
-            if copy is not None and before.offset != offset and NOT_NUMBERED not in (before.numbered, copy.numbered):
+            if copy is not None and before.offset != offset and not {before.numbered, copy.numbered} & UNKNOWN:
                 yield self.names.at(offset), before, copy
 
     def forget_news(self) -> None:
@@ -156,8 +159,8 @@ class CommittedRecords(msgspec.Struct):
         if place < 0:
             return None
         _, leader_epoch, producer, *packed = _COMMIT.unpack_from(self.rows.data, place)
-        producer -= self.producers_from
-        numbered = self.producers[producer] if producer > 0 else NOT_NUMBERED
+        known = producer - self.producers_from if producer else 0
+        numbered = self.producers[known] if known > 0 or not producer else FORGOTTEN
         return Copy(offset, leader_epoch, numbered, self.nodes.unpack(*packed))
 
     def _producer(self, batch: BatchFacts) -> int:

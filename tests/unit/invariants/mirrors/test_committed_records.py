@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given, strategies as st
 
 from orchestrator.invariants.folds.fold import Witness
-from orchestrator.invariants.mirrors.committed_records import NOT_NUMBERED, CommittedRecords, Copy, Numbered
+from orchestrator.invariants.mirrors import committed_records
+from orchestrator.invariants.mirrors.committed_records import (
+    FORGOTTEN,
+    NOT_NUMBERED,
+    CommittedRecords,
+    Copy,
+    Numbered,
+)
 from orchestrator.invariants.mirrors.log_prefix import BatchFacts
 
 BY = Witness("broker-1", 0, 5, "producer-1/0/3")
@@ -35,6 +43,25 @@ def test_numbers_that_look_alike_are_other_names() -> None:
     records.commit([batch(0, "p:7", "p:07", "p:0", "p:00")], 0, BY)
     offsets = [copy.offset for uid in ("p:7", "p:07", "p:0", "p:00") if (copy := records.copy_of(uid))]
     assert offsets == [0, 1, 2, 3]
+
+
+def test_producers_that_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shows that a record whose producer id is not known any more is not taken for one without: nobody says of it that
+    it has no number, or that it was committed twice."""
+    monkeypatch.setattr(committed_records, "PRODUCERS_REMEMBERED", 2)
+    records = CommittedRecords()
+    records.commit([batch(0, "q:0")], 0, BY)
+    for number in range(1, 8):
+        records.commit([batch(number, f"p-{number}:0", producer=number)], 0, BY)
+    numbers = [copy.numbered for number in range(1, 8) if (copy := records.copy_of(f"p-{number}:0"))]
+    kept = [each for each in numbers if each != FORGOTTEN]
+    assert 0 < len(kept) < 7
+    assert kept == [Numbered(number, 0) for number in range(8 - len(kept), 8)]
+    plain = records.copy_of("q:0")
+    assert plain is not None and plain.numbered == NOT_NUMBERED
+    records.forget_news()
+    records.commit([batch(8, "p-1:0", producer=1)], 1, BY)
+    assert not list(records.copies_again())
 
 
 def test_a_record_that_is_committed_again_is_news() -> None:
