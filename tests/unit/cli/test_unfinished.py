@@ -20,7 +20,7 @@ from chaos.scenario.resolve import resolve
 from orchestrator.checked import Checked
 from orchestrator.cli import check
 from orchestrator.cli.replay import Moment
-from orchestrator.clusters.base import RunOutcome
+from orchestrator.clusters.base import Progress, RunOutcome
 from orchestrator.clusters.sim import SimCluster
 from orchestrator.driving import held, is_held
 from orchestrator.invariants.folds.fold import Finding
@@ -154,8 +154,8 @@ def test_an_interrupted_run_is_inconclusive(tmp_path: Path, monkeypatch: pytest.
     run's verdict, and so in report and check."""
     observed = SimCluster._sink
 
-    def sink(cluster: SimCluster, writer: TraceWriter[Stamped], progress: object) -> Callable[[Stamped], None]:
-        take = observed(cluster, writer, progress)  # type: ignore[arg-type]
+    def sink(cluster: SimCluster, writer: TraceWriter[Stamped], progress: Progress | None) -> Callable[[Stamped], None]:
+        take = observed(cluster, writer, progress)
 
         def stop_early(event: Stamped) -> None:
             take(event)
