@@ -8,6 +8,7 @@ from actors.broker import alter_partition, forwarding, producer_ids
 from actors.broker.broker_node import BrokerNode
 from actors.client.client_base import ClientNode
 from actors.client.consumer import ConsumerNode
+from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.producer import ProducerNode
 from actors.controller.controller_node import ControllerNode
@@ -37,9 +38,12 @@ def _of_client(node: ClientNode) -> list[str]:
     net = node.net
     found = _ended("Metadata", [node.metadata.call], net)
     if isinstance(node, ConsumerNode):
+        # An application that does not poll finds what was fetched when it polls again.
+        held = [each.call for each in node.held] if isinstance(node, GroupConsumerNode) else []
         found += _ended("ListOffsets", node.offsets.calls, net)
         found += _ended("OffsetForLeaderEpoch", node.validator.calls, net)
-        found += _ended("Fetch", [*node.fetcher.calls, *node.fetcher.busy.values()], net)
+        calls = [*node.fetcher.calls, *node.fetcher.busy.values()]
+        found += _ended("Fetch", (each for each in calls if each not in held), net)
     elif isinstance(node, ListOffsetsNode):
         found += _ended("ListOffsets", node.fetcher.calls, net)
         if not node.running:

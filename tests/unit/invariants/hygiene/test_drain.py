@@ -8,6 +8,7 @@ from actors.broker.broker_node import BrokerNode
 from actors.broker.fetch import DelayedFetch
 from actors.broker.fetch_request import FetchParams
 from actors.client.consumer import ConsumerNode
+from actors.client.group_consumer import GroupConsumerNode
 from actors.client.list_offsets_prober import ListOffsetsNode
 from actors.client.offset_fetcher import Lookup
 from actors.client.producer import ProducerNode
@@ -16,8 +17,9 @@ from actors.controller.controller_channels import Channel
 from actors.controller.controller_node import ControllerNode
 from actors.leftovers import leftovers
 from actors.node.contract import Node
-from actors.node.network_client import InFlight
+from actors.node.network_client import Ended, InFlight
 from actors.nodes import NODE_TYPES, new_node
+from krift.v1.fetch import FetchRequest, FetchResponse
 from krift.v1.list_offsets import ListOffsetsRequest
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -64,6 +66,15 @@ def test_what_waits_for_a_call() -> None:
         "Fetch",
         "Fetch",
     ]
+
+
+def test_what_was_fetched_for_an_application_that_does_not_poll() -> None:
+    """Shows that an answer which the application has not taken yet is no call that waits."""
+    consumer = GroupConsumerNode()
+    consumer.fetcher.calls, consumer.fetcher.busy = {4: {}}, {"broker-1": 4}
+    assert leftovers(consumer, 0) == ["Fetch of call 4, which has ended"] * 2
+    consumer.held.append(Ended(4, "broker-1", "c", 1, 16, "fetch", FetchRequest(), FetchResponse(), None))
+    assert leftovers(consumer, 0) == []
     controller = ControllerNode()
     controller.controller.channels.channels = {1: Channel(call=7), 2: Channel()}
     assert leftovers(controller, 0) == ["UpdateMetadata of call 7, which has ended"]
