@@ -29,6 +29,7 @@ from actors.node.spec import REMOTE_STORE, NodeSpec
 from actors.trace.events import (
     OP_RETURNS,
     ClockSet,
+    ConsClose,
     ConsOwn,
     CtlPhase,
     CtlWindow,
@@ -105,7 +106,7 @@ class ScenarioConductor:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.view: ClusterView = new_view(plan.cluster, plan.strangers)
-        self.groups: GroupsView = new_groups(plan.groups())
+        self.groups: GroupsView = new_groups(plan.groups(), plan.unwelcome())
         self._meant = meaning(self.view, plan.names)
         self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
@@ -132,7 +133,7 @@ class ScenarioConductor:
         self._types = self._interesting()
 
     def _interesting(self) -> set[type[TraceEvent]]:
-        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn}
+        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn, ConsClose}
         types.update(self.injector.types(), (TRIGGERS[p.name].type for p in self._unseen.values()))
         if self.phase in ("starting", "warming"):
             types.update(OP_RETURNS)
@@ -201,7 +202,7 @@ class ScenarioConductor:
         sighted = self.injector.sighted(event)
         if kind in VIEWED:
             self.view.fold(event)
-        if kind in (ConsOwn, NodeUp, NodeDown):
+        if kind in (ConsOwn, ConsClose, NodeUp, NodeDown):
             self.groups.fold(event)
         actions: list[AnyAction] = []
         if kind is ClockSet:
@@ -212,6 +213,8 @@ class ScenarioConductor:
             actions += self._start_again(event)
         elif kind in OP_RETURNS or kind is ConsOwn:
             self._succeeded(event)
+        elif kind is ConsClose and self.phase == "warming" and self.groups.is_out(event.node):
+            self._waiting.discard(event.node)  # it will not get any further
         actions += self.injector.on_event(now_us, event, sighted)
         if kind in (PartChange, PartRemove, QVoters, NodeUp):
             actions += self._widen(now_us)

@@ -6,18 +6,25 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from actors.trace.events import ConsOwn, NodeDown, NodeUp, Stamped
+from actors.node.errors import KafkaError
+from actors.trace.events import ConsClose, ConsOwn, NodeDown, NodeUp, Stamped
+
+TURNED_AWAY = frozenset({KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID})
+"""What a coordinator says to whom it has no place for. The application closes its consumer."""
 
 
 class GroupView(msgspec.Struct):
     """A group as its members tell of it. members: clients that are to be in it. partitions: that they are to own.
-    running: member -> its incarnation that runs. told: member -> what that one said last of what it owns."""
+    running: member -> its incarnation that runs. told: member -> what that one said last of what it owns. unwelcome:
+    members whom a coordinator may turn away for good; out: those of them that it has."""
 
     name: str
     members: list[str]
     partitions: list[str]
     running: dict[str, int] = {}
     told: dict[str, ConsOwn] = {}
+    unwelcome: list[str] = []
+    out: set[str] = set()
 
     def fold(self, event: Stamped) -> None:
         """Take note of an event; those of others, and of other types, change nothing."""
@@ -27,17 +34,24 @@ class GroupView(msgspec.Struct):
         if isinstance(body, ConsOwn):
             if node in self.running:
                 self.told[node] = body
+            if body.reason == "join":
+                self.out.discard(node)
+        elif isinstance(body, ConsClose):
+            if node in self.unwelcome and body.error in TURNED_AWAY:
+                self.out.add(node)
         elif isinstance(body, NodeUp | NodeDown):
             self.told.pop(node, None)
             self.running.pop(node, None)
+            self.out.discard(node)
             if isinstance(body, NodeUp):
                 self.running[node] = event.incarnation
 
     def unsettled(self, living: Collection[str], away: Collection[str]) -> str:
-        """Why the group has not got together, "" if it has: all members that run, are not ``away`` and did not leave of
-        themselves were assigned what they own in one generation, and somebody owns each partition that is ``living``.
-        """
-        there = [each for each in self.members if each in self.running and each not in away and not self._left(each)]
+        """Why the group has not got together, "" if it has: all members that run, are not ``away``, were not turned
+        away and did not leave of themselves were assigned what they own in one generation, and somebody owns each
+        partition that is ``living``."""
+        silent = {*away, *self.out}
+        there = [each for each in self.members if each in self.running and each not in silent and not self._left(each)]
         words = [self.told[each] for each in there if each in self.told and self.told[each].reason == "assign"]
         if len(words) < len(there):
             waits = next(each for each in there if each not in self.told or self.told[each].reason != "assign")
@@ -62,12 +76,18 @@ class GroupsView(msgspec.Struct):
         for group in self.groups:
             group.fold(event)
 
+    def is_out(self, member: str) -> bool:
+        """Whether a member has been turned away for good."""
+        return any(member in group.out for group in self.groups)
+
     def unsettled(self, living: Collection[str], away: Collection[str]) -> str:
         """Why not every group has got together, "" if each has; see ``GroupView.unsettled``."""
         whys = {group.name: group.unsettled(living, away) for group in self.groups}
         return "; ".join(f"group {name}: {why}" for name, why in whys.items() if why)
 
 
-def new_groups(groups: Mapping[str, Mapping[str, list[str]]]) -> GroupsView:
-    """The view before anything was seen; ``groups`` as ``Plan.groups`` has them."""
-    return GroupsView([GroupView(name, each["members"], each["partitions"]) for name, each in groups.items()])
+def new_groups(groups: Mapping[str, Mapping[str, list[str]]], unwelcome: list[str]) -> GroupsView:
+    """The view before anything was seen; ``groups`` and ``unwelcome`` as ``Plan`` has them."""
+    return GroupsView(
+        [GroupView(name, each["members"], each["partitions"], unwelcome=unwelcome) for name, each in groups.items()]
+    )

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from actors.broker.coordinator_common.partitions import TRANSACTION_STATE_TOPIC
+from actors.config_key import INT_MAX
 from actors.control import Predicate
 from actors.node.spec import ClusterSpec, NodeSpec, split_topic_partition, topic_partition
 from chaos.faults.base import Bounce, Fault
@@ -170,6 +171,7 @@ class Plan(msgspec.Struct, frozen=True):
             **({"transactional": names} if (names := self._transactional()) else {}),
             **({"consumer_calls": callers} if (callers := self._consumer_calls()) else {}),
             **({"stalling": members} if (members := self._stalling()) else {}),
+            **({"unwelcome": members} if (members := self.unwelcome()) else {}),
             "duration_us": self.duration_us,
             "defects": self.defects,
         }
@@ -186,6 +188,14 @@ class Plan(msgspec.Struct, frozen=True):
         """Members of groups whose applications stop polling for so long that they leave their group."""
         members = [node for node in self.clients if node.workload.get("stall_every_ms")]
         return [node.name for node in members if node.workload["stall_ms"] > node.config["max.poll.interval.ms"]]
+
+    def unwelcome(self) -> list[str]:
+        """Members of groups whom a coordinator may turn away for good: those of a group that has a maximum size, as who
+        comes back may find its former self there, and those that have one ``group.instance.id`` together."""
+        limited = any(node.config["group.max.size"] < INT_MAX for node in self.nodes if node.role == "broker")
+        members = [node for node in self.clients if node.workload.get("group")]
+        places = [(node.workload["group"], instance) for node in members if (instance := _instance(node))]
+        return [node.name for node in members if limited or places.count((node.workload["group"], _instance(node))) > 1]
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""
@@ -224,3 +234,8 @@ class Plan(msgspec.Struct, frozen=True):
     def yaml(self) -> str:
         """The resolved scenario as a file, which is itself a scenario."""
         return to_yaml(self.document)
+
+
+def _instance(node: NodeSpec) -> str:
+    instance: str = node.config["group.instance.id"]
+    return instance

@@ -19,9 +19,9 @@ class CoordRefuse(TraceEvent, frozen=True, tag="coord.refuse"):
     said.
 
     Ghost data, of the group or transactional id as the coordinator had it then: ``state``, "" it did not know it;
-    ``had_generation``; ``is_member``: the member was one, or was about to join by the id that it was given; ``holder``:
-    member that had the instance id, "" none; ``had_id``, ``had_epoch``: of the producer; ``pending``: another state of
-    it was not committed yet."""
+    ``had_generation``; ``size``: members that have joined its rebalance or, without one, that it has; ``is_member``:
+    the member was one, or was about to join by the id that it was given; ``holder``: member that had the instance id,
+    "" none; ``had_id``, ``had_epoch``: of the producer; ``pending``: another state of it was not committed yet."""
 
     api: str
     name: str
@@ -36,6 +36,7 @@ class CoordRefuse(TraceEvent, frozen=True, tag="coord.refuse"):
     producer_epoch: int = -1
     state: str = ""
     had_generation: int = -1
+    size: int = 0
     is_member: bool = False
     holder: str = ""
     had_id: int = -1

@@ -65,6 +65,7 @@ BECAUSE = {
     "static": "a static member did not rejoin in time",
     "taken-back": "the write of the earlier step had timed out",
     "topic-forgotten": "an answer lacked the topic",
+    "turned-away": "its group had no place for it",
     "unclean-election": "an unclean election gave up records",
     "unclean-enabled": "unclean elections are on",
     "untold": "its copier could not report in time that the copy was complete",

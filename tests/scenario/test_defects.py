@@ -523,6 +523,12 @@ PROOFS: dict[str, Proof] = {
     "later-changes-dropped": Proof(
         "out-of-sync", r"answered \S+ with .* orders-0, but its image, up to \d+, has broker-\d in"
     ),
+    "takes-one-too-many": Proof(
+        "group-full", r"formed generation 1 of group g with 3 members, though group.max.size is 2"
+    ),
+    "takes-one-too-few": Proof(
+        "group-full", r"answered JoinGroup of g .*with GROUP_MAX_SIZE_REACHED although \d of 2 members were there"
+    ),
     "resigns-silently": Proof("group-waits", r"gave up __consumer_offsets-0, and did not answer \S+", (3,)),
     "lost-lookups-kept": Proof(
         "comes-back", r"requests still waited in list-offsets-1 at the end: ListOffsets of call \d+, which has"

@@ -28,6 +28,7 @@ def record_refusal_of_member(turn: Turn, api: Api, group_id: str, request: Any, 
             generation=getattr(request, "generation_id", -1),
             state="" if group is None else group.state,
             had_generation=-1 if group is None else group.generation,
+            size=0 if group is None else group.size,
             is_member=joins or (group is not None and member in group.members),
             holder="" if group is None else group.static_members.get(instance, ""),
         )

@@ -166,9 +166,13 @@ class ClassicGroup(msgspec.Struct):
         if self.state in (EMPTY, DEAD):
             return True
         member = self.members.get(member_id)
-        if self.state == PREPARING_REBALANCE:
-            return (member is not None and bool(member.awaiting_join)) or self.awaiting_join < max_size
-        return member is not None or len(self.members) < max_size
+        has_place = member is not None and (self.state != PREPARING_REBALANCE or bool(member.awaiting_join))
+        return has_place or self.size < max_size
+
+    @property
+    def size(self) -> int:
+        """Members that have joined the rebalance that is under way or, without one, all of them."""
+        return self.awaiting_join if self.state == PREPARING_REBALANCE else len(self.members)
 
     def is_subscribed(self, topic: str) -> bool:
         """Whether the members read a topic, as far as the coordinator can tell."""

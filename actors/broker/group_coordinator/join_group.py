@@ -104,8 +104,12 @@ def _store_new_group(join: Join) -> None:
 
 
 def _join(join: Join) -> None:
-    group, request = join.group, join.request
-    if not group.accepts(request.member_id, join.turn.settings.groups.max_size):
+    group, request, max_size = join.group, join.request, join.turn.settings.groups.max_size
+    if "takes-one-too-many" in join.turn.step.defects:
+        max_size += 1
+    elif "takes-one-too-few" in join.turn.step.defects:
+        max_size -= 1
+    if not group.accepts(request.member_id, max_size):
         group.remove(request.member_id)
         join.refuse(KafkaError.GROUP_MAX_SIZE_REACHED)
     elif not group.supports_protocols(request.protocol_type, protocols_of(request)):

@@ -137,7 +137,7 @@ class Profile(msgspec.Struct, frozen=True):
     speak. ``groups``: per group its ``members`` (clients, by name) and the topic ``partitions`` that they subscribe to.
     ``transactional``: clients that send in transactions. ``consumer_calls``: clients of ListOffsets that ask as a
     consumer's call does. ``stalling``: members of groups whose applications stop polling for longer than
-    max.poll.interval.ms again and again.
+    max.poll.interval.ms again and again. ``unwelcome``: members that a coordinator may turn away for good.
     ``features``, ``config``: of the cluster; ``topics``: per topic its own ``config``; ``nodes``: per node, what
     differs. ``bounced``: features that rolling bounces set, with the values that nodes have from some time on;
     ``bounced_versions``: the same of the versions that they speak, API -> ranges.
@@ -157,6 +157,7 @@ class Profile(msgspec.Struct, frozen=True):
     transactional: list[str] = []
     consumer_calls: list[str] = []
     stalling: list[str] = []
+    unwelcome: list[str] = []
     epsilon_us: int = 0
     runtime: str = ""
 

@@ -38,16 +38,17 @@ class Present(msgspec.Struct):
 
 class PutOuts(msgspec.Struct):
     """What the coordinators of a group have waited for. session_us, rebalance_us: client -> how long it may be silent,
-    and take to join again. instances: client -> the static member that it is; max_size: how many members the group may
-    have. joining, syncing: broker -> its last rebalance, and its last generation; sessions: "broker
-    member" -> when the session of the member began anew, as far as that is told; first_us: client -> when it started
-    first; present: broker -> whom it has as members, while it coordinates. skewed: brokers with a clock that was
-    set."""
+    and take to join again. instances: client -> the static member that it is; max_size, largest: how many members the
+    group may have, at the broker that allows the fewest, and the most. joining, syncing: broker -> its last rebalance,
+    and its last generation; sessions: "broker member" -> when the session of the member began anew, as far as that is
+    told; first_us: client -> when it started first; present: broker -> whom it has as members, while it coordinates.
+    skewed: brokers with a clock that was set."""
 
     session_us: dict[str, int] = {}
     rebalance_us: dict[str, int] = {}
     instances: dict[str, str] = {}
     max_size: int = 0
+    largest: int = 0
     joining: dict[str, Began] = {}
     syncing: dict[str, Began] = {}
     sessions: dict[str, Began] = {}
@@ -105,6 +106,20 @@ class PutOuts(msgspec.Struct):
         sentence = (
             f"{event.node} moved group {body.group} to {body.state} in generation {body.generation} without the "
             f"member{'s' * (len(gone) > 1)} {', '.join(gone)}, which it had before and did not put out"
+        )
+        return sentence, before.by
+
+    def too_many(self, event: Stamped, body: GrpGen) -> tuple[str, Witness] | None:
+        """What is wrong with how many members a generation has, and who said what it had before. A static member that
+        has not joined stays, and does not count when others do."""
+        before, members = self.present.get(event.node), body.members.values()
+        if body.state != "CompletingRebalance" or len(members) <= self.largest or before is None:
+            return None
+        if any(each in self.instances for each in members):
+            return None
+        sentence = (
+            f"{event.node} formed generation {body.generation} of group {body.group} with {len(members)} members, "
+            f"though {MAX_SIZE} is {self.largest}"
         )
         return sentence, before.by
 
@@ -183,8 +198,9 @@ def put_outs(key: str, profile: Profile) -> PutOuts:
         sessions[client] = session_us
         rebalances[client] = min(session_us, rebalance_us) if without else rebalance_us
     instances = {node: str(profile.setting(INSTANCE, node, "")) for node in profile.nodes}
-    max_size = min(profile.number(MAX_SIZE, node) for node in ("", *profile.nodes))
-    return PutOuts(sessions, rebalances, {node: each for node, each in instances.items() if each}, max_size)
+    sizes = [profile.number(MAX_SIZE, node) for node in ("", *profile.nodes)]
+    static = {node: each for node, each in instances.items() if each}
+    return PutOuts(sessions, rebalances, static, min(sizes), max(sizes))
 
 
 def _ms(us: int) -> str:

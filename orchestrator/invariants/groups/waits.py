@@ -178,7 +178,10 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             "silent members while other faults affect the links of their client to the coordinator: requests may "
             "arrive late"
         ),
-        "cut off static members whose group.instance.id several clients have: another one may take their place",
+        (
+            "static members whose group.instance.id several clients have, and whose client is cut off or ends: another "
+            "one may have their place"
+        ),
         "members that are gone while others wait for an assignment, or to join again: these waits end in any case",
         "members that are put out too early, after a heartbeat that their coordinator has answered: O10 judges that",
         "waits that are too short at a broker whose clock was set",
@@ -227,7 +230,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
             state.servers.ended(event.node, event.wall)
             if state.word is not None and event.node == state.word.node:
                 state.word = None
-            self._went(state, event, [member for member, client in state.clients.items() if client == event.node])
+            its = [member for member, client in state.clients.items() if client == event.node]
+            self._went(state, event, its if state.out.is_one(event.node) else [])
         return self._arm(state)
 
     def _went(self, state: Waits, event: Stamped, members: list[str]) -> None:
@@ -267,8 +271,9 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
     def _ended(self, state: Waits, event: Stamped, body: GrpGen) -> Emissions:
         """A rebalance may have ended too early, too late, or without somebody, and another wait begins."""
         first = state.first.moved(event, body, state.stops, state.out.skewed)
-        wrong = (state.out.ended_early(event, body), state.out.vanished(event, body), first)
-        state.out.moved(event, body)
+        out = state.out
+        wrong = (out.ended_early(event, body), out.too_many(event, body), out.vanished(event, body), first)
+        out.moved(event, body)
         return [each for found in wrong if found is not None for each in self.violated(state.key, *found, event)]
 
     def _put_out(self, state: Waits, event: Stamped, body: GrpOut) -> Emissions:
@@ -313,7 +318,8 @@ class CoordinatorsWaitAsAsked(KeyedInvariant[Waits]):
         by = witness(event)
         state.word = Word(event.node, epoch, now, generation, dict(members), event.wall, by, loaded)
         # Whose client is down already was not known to be a member.
-        self._went(state, event, [member for member, client in members.items() if client not in state.running])
+        down = [member for member, client in members.items() if client not in state.running]
+        self._went(state, event, [member for member in down if state.out.is_one(members[member])])
         if now == "Dead":
             state.word = None
 

@@ -82,8 +82,9 @@ BY_STATE: dict[int, Callable[[CoordRefuse], str]] = {
 """Error -> what was otherwise than it says, "" nothing. Only a coordinator that has read its log can tell."""
 
 
-def without_reason(body: CoordRefuse) -> str:
-    """Why a coordinator must not have refused with that error; "" it may."""
+def without_reason(body: CoordRefuse, max_size: int) -> str:
+    """Why a coordinator must not have refused with that error; "" it may. max_size: how many members a group may
+    have."""
     if body.error == E.NOT_COORDINATOR:
         return "although it coordinates it" if body.standing == "loaded" and body.leads else ""
     if body.error == E.COORDINATOR_LOAD_IN_PROGRESS:
@@ -91,10 +92,12 @@ def without_reason(body: CoordRefuse) -> str:
             return ""
         return f"although it {'has read its log' if body.standing == 'loaded' else 'does not coordinate it'}"
     judge = BY_STATE.get(body.error)
-    if judge is None:
+    if judge is None and body.error != E.GROUP_MAX_SIZE_REACHED:
         return ""
     if body.standing != "loaded":
         return f"although it {'does not coordinate it' if body.standing == 'none' else 'had not read its log'}"
+    if judge is None:
+        return f"although {body.size} of {max_size} members were there" if body.size < max_size else ""
     return judge(body)
 
 

@@ -84,7 +84,8 @@ class Server(State):
     ``failed_fetches``: connection -> the reads of its Fetch that came to such an end; ``store_answered``: the last call
     to the remote store that was answered without an error, and the step in which that was: its cause and request;
     ``removed``: partitions of which the topic was removed; ``quorum``: the epoch of the quorum in which its process is,
-    -1 not told, and by which event; ``given``: the epochs that it gave as a coordinator of transactions."""
+    -1 not told, and by which event; ``max_size``: how many members its groups may have; ``given``: the epochs that it
+    gave as a coordinator of transactions."""
 
     leads: dict[str, Witness] = {}
     producers: dict[str, ProducerLog] = {}
@@ -95,6 +96,7 @@ class Server(State):
     store_answered: tuple[str, str, Witness] | None = None
     removed: dict[str, bool] = {}
     quorum: tuple[int, Witness | None] = (-1, None)
+    max_size: int = 0
     given: Producers = msgspec.field(default_factory=Producers)
 
     def failed_of(self, body: FetchTold | FetchRefused | RemoteFetchEnd | TierTask) -> FailedReads | None:
@@ -154,7 +156,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
             "reasons of errors in answers to other APIs than Produce, ListOffsets and those of coordinators, but for "
             "failed reads of a Fetch and the epochs of the quorum's requests"
         ),
-        "COORDINATOR_NOT_AVAILABLE, and refusals of a group's protocol or size: their reasons are not in the trace",
+        "COORDINATOR_NOT_AVAILABLE, and refusals of a group's protocol: their reasons are not in the trace",
         "errors that end a JoinGroup or SyncGroup which waits for the others",
         "reasons of timeouts, of unknown topics, and of refusals for a batch's size or timestamps",
         "a producer with wrong sequence numbers: its leader refuses them rightly (T2 judges the first number)",
@@ -165,7 +167,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
         return (PartRemove,)
 
     def initial(self, key: str, profile: Profile) -> Server:
-        return Server(key)
+        return Server(key, max_size=profile.number("group.max.size", key))
 
     def hear(self, state: Server, event: Stamped) -> Emissions:
         assert isinstance(event.body, PartRemove)
@@ -338,7 +340,7 @@ class OnlyDocumentedErrors(KeyedInvariant[Server]):
 
     def _refused(self, state: Server, event: Stamped, body: CoordRefuse) -> Emissions:
         state.tested += 1
-        why, by = without_reason(body), None
+        why, by = without_reason(body, state.max_size), None
         if not why:
             why, by = state.given.repeated(body)
         if not why:

@@ -20,6 +20,7 @@ from actors.trace.events import (
     NodeUp,
     Stamped,
 )
+from chaos.group_view import TURNED_AWAY
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta
@@ -47,7 +48,8 @@ class Gathering(WindowState):
     one before, a former coordinator gave the new one meanwhile, or it took up an older JoinGroup after a newer one.
     disconnected: members that lost a connection to a broker since they were last assigned something. fenced: those that
     got FENCED_INSTANCE_ID since then. pushes: of UpdateMetadata. removed: topics that are gone. seen: the newest
-    coordinator's word. stalling: members whose applications stop polling for longer than they may."""
+    coordinator's word. stalling: members whose applications stop polling for longer than they may; unwelcome: members
+    that a coordinator may turn away for good."""
 
     expected: list[str] = []
     partitions: list[str] = []
@@ -63,6 +65,7 @@ class Gathering(WindowState):
     seen: Seen | None = None
     stopping: bool = False
     stalling: list[str] = []
+    unwelcome: list[str] = []
 
     @property
     def members(self) -> list[str]:
@@ -138,6 +141,7 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
             partitions=partitions,
             pushes=pushes,
             stalling=profile.stalling,
+            unwelcome=profile.unwelcome,
         )
 
     def hear(self, state: Gathering, event: Stamped) -> Emissions:
@@ -173,6 +177,9 @@ class GroupsGetTogether(WindowInvariant[Gathering]):
 
     def _error(self, state: Gathering, event: Stamped, body: ErrorSeen) -> Emissions:
         if event.node in state.expected:
+            if event.node in state.unwelcome and body.error in TURNED_AWAY:
+                state.away.add(event.node)
+                return self._judge(state, event)
             if body.error == KafkaError.NETWORK_EXCEPTION:
                 state.disconnected.add(event.node)
             elif body.error == KafkaError.FENCED_INSTANCE_ID:

@@ -30,6 +30,7 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
+from chaos.group_view import TURNED_AWAY
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
@@ -350,7 +351,8 @@ class Retries(WindowState):
     out_of_order: it was a Produce whose batches were refused as out of order. silent: who was asked and is not in the
     core. stored: whether brokers need a remote store for some answers; unread: it was away when such a request failed.
     removed: topics that are gone; missed_one: some of the requests was told so. pushes: of UpdateMetadata. lost: by the
-    transaction log; concurrent: the last request was refused because of another transaction."""
+    transaction log; concurrent: the last request was refused because of another transaction. unwelcome: a member that a
+    coordinator may turn away for good; turned_away: the last request was told so."""
 
     count: int = 0
     pushes: LatePushes = msgspec.field(default_factory=LatePushes)
@@ -365,6 +367,8 @@ class Retries(WindowState):
     unread: bool = False
     lost: LostDecisions = msgspec.field(default_factory=LostDecisions)
     concurrent: bool = False
+    unwelcome: bool = False
+    turned_away: bool = False
 
 
 class RetriesGetSomewhere(WindowInvariant[Retries]):
@@ -389,6 +393,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         "silent-nodes": "It asked several nodes outside the core, and waits for each; the bound is for one.",
         "remote-store-away": "Its requests looked offsets up. A broker may need the remote store for that, which was "
         "not in the core.",
+        "turned-away": "Its group had no place for it: it has group.max.size members, or another one with the same "
+        "group.instance.id. Its application closed the consumer, and opened a new one.",
         "removed-topic": "The answer was that there is no such topic or partition, and an operator had indeed removed "
         "it: until it is created again there is no record to get, and then the bound restarts.",
     }
@@ -407,7 +413,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
 
     def initial(self, key: str, profile: Profile) -> Retries:
         stored = bool(profile.setting(REMOTE_STORAGE))
-        return Retries(key, beta_us=beta(profile, self.id), pushes=LatePushes.of(profile), stored=stored)
+        pushes, unwelcome = LatePushes.of(profile), key in profile.unwelcome
+        return Retries(key, beta_us=beta(profile, self.id), pushes=pushes, stored=stored, unwelcome=unwelcome)
 
     def hear(self, state: Retries, event: Stamped) -> Emissions:
         body = event.body
@@ -453,6 +460,7 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
         state.last, state.last_us = witness(event), event.wall
         state.out_of_order = body.api == "Produce" and list(body.errors) == [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER]
         state.concurrent = KafkaError.CONCURRENT_TRANSACTIONS in body.errors
+        state.turned_away = not TURNED_AWAY.isdisjoint(body.errors)
         state.told = f"{body.api} to {body.dst} ({body.outcome}{errors})"
         return NOTHING if state.armed_us >= 0 else self.arm(state)
 
@@ -476,6 +484,8 @@ class RetriesGetSomewhere(WindowInvariant[Retries]):
             return self.excused("silent-nodes", state.key, sentence, obligation.by, state.last)
         if state.unread:
             return self.excused("remote-store-away", state.key, sentence, obligation.by, state.last)
+        if state.unwelcome and state.turned_away:
+            return self.excused("turned-away", state.key, sentence, obligation.by, state.last)
         if state.missed_one:
             return self.excused("removed-topic", state.key, sentence, obligation.by, state.last)
         return self.violated(state.key, sentence, obligation.by, state.last)

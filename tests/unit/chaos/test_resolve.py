@@ -131,6 +131,19 @@ def test_members_that_stall_for_too_long_are_in_the_profile() -> None:
     assert plan_of("".join(consumers)).profile()["stalling"] == ["consumer-3"]
 
 
+def test_members_that_may_be_turned_away_are_in_the_profile() -> None:
+    """Shows that these are the members of a group with a maximum size, and those that share a group.instance.id."""
+    ids = ["a", "a", "b"]
+    members = [
+        f"  - consumer: {{topic: orders, group: billing, config: {{group.instance.id: {each}}}}}\n" for each in ids
+    ]
+    plan = plan_of("".join(members))
+    assert plan.profile()["unwelcome"] == ["consumer-2", "consumer-3"]
+    assert "unwelcome" not in plan_of(members[0]).profile()
+    limited = plan_of("".join(members[1:]) + "nodes: {broker-2: {config: {group.max.size: 5}}}\n")
+    assert limited.profile()["unwelcome"] == ["consumer-2", "consumer-3"]
+
+
 def test_a_variant_wins_over_the_scenario_and_a_setting_over_both() -> None:
     """Shows the order of layers, with a feature's plain name in a later layer over a single switch before it."""
     loaded = load_text(BASE + RICH)

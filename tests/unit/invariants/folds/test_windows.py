@@ -724,6 +724,16 @@ def test_who_gives_up_is_in_no_livelock(share: float, status: str) -> None:
     assert run.status("L13")[0] == status
 
 
+@pytest.mark.parametrize(("unwelcome", "status"), [(["broker-1"], "excused"), ([], "violated")])
+def test_who_has_no_place_in_its_group_may_ask_again(unwelcome: list[str], status: str) -> None:
+    """Shows that L13 excuses a member that its coordinator may turn away, and no other one."""
+    run = Run(unwelcome=unwelcome)
+    run.window()
+    run.insists(share=0.9, errors=[KafkaError.GROUP_MAX_SIZE_REACHED], api="JoinGroup")
+    run.past("L13", 0.2)
+    assert run.status("L13")[0] == status
+
+
 @pytest.mark.parametrize("error", [KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, 45])
 def test_a_finding_reads_alike_in_both_engines(error: int) -> None:
     """Shows that an error of an answer is told by its name, whether it comes from the node itself or from a file."""

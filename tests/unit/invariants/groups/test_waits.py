@@ -576,3 +576,39 @@ def test_whose_first_rebalance_it_is(what: str) -> None:
         fault(trace, "pause", "stop", "broker-1")
     trace.gen("CompletingRebalance", before + 1, "")
     assert trace.result("O9").violated == (what == "loaded-empty")
+
+
+@pytest.mark.parametrize(("config", "violated"), [({"group.max.size": 1}, 1), ({"group.max.size": 2}, 0), ({}, 0)])
+def test_a_generation_with_too_many_members(config: dict[str, int], violated: int) -> None:
+    """Shows that a generation has no more members than group.max.size says, and that a larger one is evidence."""
+    trace = GroupTrace(**PROFILE, config=config)
+    trace.gen("PreparingRebalance", 0)
+    trace.gen("CompletingRebalance", 1)
+    assert trace.result("O9").violated == violated
+    if violated:
+        assert sentence(trace).endswith("formed generation 1 of group g with 2 members, though group.max.size is 1")
+
+
+def test_a_static_member_that_has_not_joined_is_one_more() -> None:
+    """Shows that a group may have more members than that while a static one keeps its place."""
+    trace = GroupTrace(**PROFILE, config={"group.max.size": 1}, nodes={TWO: {"config": {"group.instance.id": "two"}}})
+    trace.gen("PreparingRebalance", 0)
+    trace.gen("CompletingRebalance", 1)
+    assert trace.result("O9").violated == 0
+
+
+@pytest.mark.parametrize(("other", "violated"), [("two", 0), ("one", 1)])
+def test_one_of_two_clients_with_an_instance_id_dies(other: str, violated: int) -> None:
+    """Shows that a coordinator waits for nobody whose place another client has: the group has the client id of the
+    first one for both."""
+    nodes = {
+        ONE: {"config": {"group.instance.id": other}},
+        TWO: {"config": {"group.instance.id": "two", "session.timeout.ms": 3000}},
+    }
+    trace = GroupTrace(**PROFILE, nodes=nodes)
+    trace.up(ONE, "group-consumer")
+    trace.up(TWO, "group-consumer")
+    trace.stable(1)
+    trace.down(TWO)
+    after(trace, 60 * SECOND_US)
+    assert trace.result("O9").violated == violated

@@ -28,6 +28,7 @@ PRODUCER = CoordRefuse(
     had_id=7,
     had_epoch=3,
 )
+PROFILE = {"config": {"group.max.size": 3}}
 RIGHT: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
     "another broker leads": (MEMBER, E.NOT_COORDINATOR, {"standing": "none", "leads": False}),
     "it leads no longer, and is still to give up": (MEMBER, E.NOT_COORDINATOR, {"leads": False}),
@@ -47,6 +48,7 @@ RIGHT: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
     "its end is under way": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"state": "PrepareCommit"}),
     "a state that is not committed": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {"pending": True}),
     "nothing to end": (PRODUCER, E.INVALID_TXN_STATE, {"state": "Empty"}),
+    "no place": (MEMBER, E.GROUP_MAX_SIZE_REACHED, {"api": "JoinGroup", "size": 3}),
     "for want of replicas": (PRODUCER, E.COORDINATOR_NOT_AVAILABLE, {}),
 }
 WRONG: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
@@ -68,6 +70,7 @@ WRONG: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
     "although it had producer id 7": (PRODUCER, E.INVALID_PRODUCER_ID_MAPPING, {}),
     "although it had producer id 7, epoch 3": (PRODUCER, E.PRODUCER_FENCED, {}),
     "although it was Ongoing, and nothing was under way": (PRODUCER, E.CONCURRENT_TRANSACTIONS, {}),
+    "although 2 of 3 members were there": (MEMBER, E.GROUP_MAX_SIZE_REACHED, {"api": "JoinGroup", "size": 2}),
     "although it was Ongoing": (PRODUCER, E.INVALID_TXN_STATE, {}),
 }
 
@@ -75,7 +78,7 @@ WRONG: dict[str, tuple[CoordRefuse, E, dict[str, object]]] = {
 @pytest.mark.parametrize(("asked", "error", "facts"), RIGHT.values(), ids=RIGHT)
 def test_a_refusal_with_its_reason(asked: CoordRefuse, error: E, facts: dict[str, object]) -> None:
     """Shows that each refusal is put to the test, and holds where what the coordinator had is its reason."""
-    trace = TraceBuilder()
+    trace = TraceBuilder(**PROFILE)
     trace.emit("broker-1", msgspec.structs.replace(asked, error=error, **facts))
     assert (trace.result("X1").status, trace.result("X1").tested) == ("held", 1)
 
@@ -84,7 +87,7 @@ def test_a_refusal_with_its_reason(asked: CoordRefuse, error: E, facts: dict[str
 def test_a_refusal_without_a_reason(says: str, wrong: tuple[CoordRefuse, E, dict[str, object]]) -> None:
     """Shows that the same error is a violation where it was otherwise, and that the evidence tells what was so."""
     asked, error, facts = wrong
-    trace = TraceBuilder()
+    trace = TraceBuilder(**PROFILE)
     refused = trace.emit("broker-1", msgspec.structs.replace(asked, error=error, **facts))
     (violation,) = trace.result("X1").violations
     assert violation.events == [refused]

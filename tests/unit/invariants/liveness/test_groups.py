@@ -139,6 +139,26 @@ def test_members_whose_applications_do_not_poll(reason: str, stalling: list[str]
     assert trace.result("L11").violated == violated
 
 
+@pytest.mark.parametrize(
+    ("error", "unwelcome", "violated"),
+    [
+        (KafkaError.GROUP_MAX_SIZE_REACHED, [TWO], 0),
+        (KafkaError.FENCED_INSTANCE_ID, [TWO], 0),
+        (KafkaError.GROUP_MAX_SIZE_REACHED, [], 1),
+        (KafkaError.REBALANCE_IN_PROGRESS, [TWO], 1),
+    ],
+)
+def test_members_that_may_be_turned_away(error: KafkaError, unwelcome: list[str], violated: int) -> None:
+    """Shows that a group gets together without whom it has no place for, and that no other refusal is taken for
+    that."""
+    trace = begun(unwelcome=unwelcome)
+    trace.emit(TWO, ErrorSeen("", "JoinGroup", 9, error, "broker-1"))
+    trace.gen("Stable", 1, "m1", m1=f"{TP} orders-1")
+    trace.owns(ONE, f"{TP} orders-1", 1)
+    later(trace)
+    assert trace.result("L11").violated == violated
+
+
 def test_a_member_that_asks_to_leave_once() -> None:
     """Shows that a group is still expected to get together after that."""
     trace = begun()
