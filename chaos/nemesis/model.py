@@ -116,6 +116,7 @@ Target = Literal[
 ]
 Call = Literal["admin", "consumer"]
 Commit = Literal["auto", "sync", "async"]
+Reset = Literal["earliest", "latest", "none"]
 Assignor = Literal["range", "roundrobin", "cooperative-sticky"]
 Isolation = Literal["read_uncommitted", "read_committed"]
 Reason = Annotated[str, Field(min_length=1, max_length=2000)]
@@ -153,8 +154,11 @@ class Workload(Model):
     admin client or of a consumer; ``together``: whether one call is about all partitions; ``api_timeout``: time after
     which it gives up, 0: Kafka's default, which an admin client also sends to the broker. ``external``: whether a
     consumer keeps its offsets outside Kafka; ``rewinds``: whether such a one goes back now and then, and another one
-    where there is a remote store. ``members``: consumers of a group, beside the others, with ``assignor``, ``commit``,
-    ``static``, ``stall`` and ``absence``; ``patience``: whether they may be silent for longer than the time to join.
+    where there is a remote store; ``reset``: its auto.offset.reset, with ``none`` only where it keeps its position in
+    memory, and none in a group. ``members``: consumers of a group, beside the others, with ``assignor``, ``commit``,
+    ``static``, ``stall`` and ``absence``; ``mixed``: whether each has several assignors, or one of these; ``twins``:
+    whether two of them have one group.instance.id; ``patience``: whether they may be silent for longer than the time to
+    join.
     ``transactional``: whether a producer sends in transactions; ``records``, ``aborts``: records of each transaction,
     and the percentage that it aborts; ``stays``: whether it stays in some for longer than their timeout; ``lingers``:
     whether it stays in its last one until that must have timed out; ``transfers``: whether they are transfers;
@@ -181,12 +185,15 @@ class Workload(Model):
     hurry: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     external: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     rewinds: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    reset: Annotated[dict[Reset, Weight], _SOME] = {"earliest": 1}
     members: Counts = {0: 1}
     assignor: Annotated[dict[Assignor, Weight], _SOME] = {"range": 1}
     commit: Annotated[dict[Commit, Weight], _SOME] = {"auto": 1}
     static: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     stall: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     absence: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    mixed: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
+    twins: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     patience: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     transactional: Annotated[dict[YesNo, Weight], _SOME] = {"no": 1}
     records: Counts = {5: 1}

@@ -50,6 +50,11 @@ ROUND_RATE = 2
 """Records a second, at most, of a producer whose records go round and round."""
 EXACTLY_ONCE: dict[Isolation, float] = {"read_committed": 1}
 """How processors read: what was aborted is not to be processed."""
+MIXED = ("range,cooperative-sticky", "cooperative-sticky,range", "cooperative-sticky")
+"""Assignors of a member while a group goes over to another one (KIP-429): any two have one in common."""
+TWIN = "twin"
+"""The group.instance.id that two members have by mistake."""
+RESET = "auto.offset.reset"
 PATIENCE = 2
 """The session of a patient member, as many times its max.poll.interval.ms: who is silent is given up by the rebalance
 time-out, not by its session."""
@@ -99,7 +104,14 @@ def workload_of(
         rewinds: Part = {}
         if outside or tiered:
             rewinds = _rewinds(stream(nemesis.name, seed, f"workload/rewinds/{number}"), nemesis, far=not outside)
-        entries.append({"consumer": {**_consumer(draw, nemesis, topic, timers), **outside, **rewinds}})
+        consumer = {**_consumer(draw, nemesis, topic, timers), **outside, **rewinds}
+        reset = pick(stream(nemesis.name, seed, f"workload/reset/{number}"), kinds.reset)
+        if reset == "latest":
+            consumer["config"][RESET] = reset
+        elif reset == "none" and not outside and not rewinds:
+            # Without a position to begin at, its application would end at once.
+            consumer["config"][RESET], consumer["seek"] = reset, 0
+        entries.append({"consumer": consumer})
     has_transactions = bool(transactional_ids_of([*entries, *members]))
     for number in range(probers):
         draw = stream(nemesis.name, seed, f"workload/prober/{number}")
@@ -360,14 +372,28 @@ def _members(nemesis: Nemesis, seed: int, topic: str, timers: Timers) -> list[Pa
     patient = pick(stream(nemesis.name, seed, "workload/patience"), nemesis.workload.patience) == "yes"
     if patient and MEMBER_TIMERS[timers]:
         of_all["session.timeout.ms"] = PATIENCE * MEMBER_TIMERS[timers]["max.poll.interval.ms"]
-    return [
-        {
-            "consumer": _member(
-                stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, of_all, each
-            )
-        }
+    members = [
+        _member(stream(nemesis.name, seed, f"workload/member/{each}"), nemesis, topic, timers, of_all, each)
         for each in range(number)
     ]
+    _tell_apart(nemesis, seed, members)
+    return [{"consumer": member} for member in members]
+
+
+def _tell_apart(nemesis: Nemesis, seed: int, members: list[Part]) -> None:
+    """What members have each for itself, or by mistake together."""
+    kinds = nemesis.workload
+    mixed = pick(stream(nemesis.name, seed, "workload/mixed"), kinds.mixed) == "yes"
+    twins = pick(stream(nemesis.name, seed, "workload/twins"), kinds.twins) == "yes"
+    for number, member in enumerate(members):
+        config, draw = member["config"], stream(nemesis.name, seed, f"workload/member/{number}/config")
+        if pick(draw, kinds.reset) == "latest":
+            config[RESET] = "latest"
+        if mixed:
+            config["partition.assignment.strategy"] = draw.choice(MIXED)
+        if twins and number < 2:
+            config["group.instance.id"] = TWIN
+            member["versions"] = client_versions(draw, nemesis, *OF_MEMBERS, needs=OF_STATIC_MEMBERS)
 
 
 def _member(draw: random.Random, nemesis: Nemesis, topic: str, timers: Timers, of_all: Part, number: int) -> Part:

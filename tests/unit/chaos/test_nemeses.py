@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -313,19 +314,44 @@ def test_a_deleted_topic_comes_again() -> None:
 
 
 def test_members_of_a_drawn_group_can_agree_and_say_who_they_are() -> None:
-    """Shows that all members of a group have the same assignor, and that static ones speak what they need for it."""
-    nemesis, static = library.load("groups").nemesis, 0
+    """Shows that all members of a group have an assignor in common, and that static ones speak what they need."""
+    nemesis, static, mixed = library.load("groups").nemesis, 0, 0
     for seed in range(1, 41):
         members = [
             entry["consumer"] for entry in draw(nemesis, seed)["workload"] if "group" in entry.get("consumer", {})
         ]
-        assert len({member["config"]["partition.assignment.strategy"] for member in members}) == 1
+        lists = [member["config"]["partition.assignment.strategy"].split(",") for member in members]
+        assert set.intersection(*map(set, lists))
+        mixed += any(each != lists[0] for each in lists)
         for member in members:
             versions = member["versions"].get("JoinGroup", "0-9")
             if "group.instance.id" in member["config"]:
                 static += 1
                 assert int(versions.partition("-")[2]) >= 5
     assert static
+    assert mixed
+
+
+def test_clients_that_read_from_the_end_or_stop_without_a_position() -> None:
+    """Shows that each value of auto.offset.reset is drawn, and that a consumer with none has a position to begin at."""
+    nemesis, drawn = library.load("retention").nemesis, Counter[str]()
+    for seed in range(1, 41):
+        for consumer in (entry["consumer"] for entry in draw(nemesis, seed)["workload"] if "consumer" in entry):
+            reset = consumer["config"].get("auto.offset.reset", "earliest")
+            drawn[reset] += 1
+            assert ("seek" in consumer) == (reset == "none")
+    assert drawn.keys() == {"earliest", "latest", "none"}
+
+
+def test_members_with_one_instance_id() -> None:
+    """Shows that two members of a drawn group have one group.instance.id, and speak what static members need."""
+    groups = library.load("groups").nemesis
+    workload = groups.workload.model_copy(update={"twins": {"yes": 1.0}})
+    nemesis = groups.model_copy(update={"workload": workload})
+    members = [each["consumer"] for each in draw(nemesis, 1)["workload"] if "group" in each.get("consumer", {})]
+    twins = [each for each in members if each["config"].get("group.instance.id") == "twin"]
+    assert len(twins) == 2
+    assert all(int(each["versions"].get("JoinGroup", "0-9").partition("-")[2]) >= 5 for each in twins)
 
 
 def test_processors_that_stay_in_transactions_are_in_their_group_most_of_the_time() -> None:
