@@ -63,15 +63,25 @@ FURTHER := KRIFT_SEEDS=50 KRIFT_KILLS=30 KRIFT_KILL_SEEDS=100 KRIFT_SMOKE=50 KRI
 # What one of them may take, in seconds; beside others, or with a seed of its own, it may need longer than the usual 120.
 LONGEST := 600
 
+# Tests of live clusters one after the other, as one cluster beside another leaves both too little time. What is left of the
+# cores goes to the sim's seeds.
 test-all: test ## test, and what takes longer: a browser, the real Kafka beside Krift, and more seeds
+	@set -m; nice -n 19 $(MAKE) seeds > .venv/seeds.log 2>&1 & beside=$$!; set +m; \
+	trap 'kill -- -$$beside 2> /dev/null || true' EXIT; trap 'exit 130' INT; trap 'exit 143' TERM; \
+	echo "seeds: beside all that follows, into .venv/seeds.log"; \
+	echo "long"; $(BIN)/pytest -n 1 --dist loadfile -m "long and not alone"; \
+	RAY_AUTH_MODE=token $(BIN)/pytest -n 0 -m "long and alone" tests/integration/test_outsiders.py; \
+	echo "pages in a browser"; $(BIN)/python -m tests.browser.chromium; $(BIN)/pytest -n 0 -m browser tests/browser; \
+	echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka; \
+	echo "live kills"; $(FURTHER) $(BIN)/pytest -n 0 tests/integration/test_live_kills.py; \
+	code=0; wait $$beside || code=$$?; cat .venv/seeds.log; exit $$code
+
+.PHONY: seeds
+seeds: $(GENERATED)
 	@echo "further"; $(BIN)/pytest --timeout $(LONGEST) -n 2 --dist loadgroup -m further
-	@echo "long"; $(BIN)/pytest -n 2 --dist loadfile -m "long and not alone"; RAY_AUTH_MODE=token $(BIN)/pytest -n 0 -m "long and alone" tests/integration/test_outsiders.py
-	@echo "pages in a browser"; $(BIN)/python -m tests.browser.chromium; $(BIN)/pytest -n 0 -m browser tests/browser
-	@echo "the real Kafka"; $(BIN)/pytest -n 0 -m real_kafka tests/real_kafka
 	@echo "$(FURTHER)"
 	@$(FURTHER) $(BIN)/pytest --timeout $(LONGEST) -n 2 -m "not ray and not spark" tests/property/test_nemeses.py \
 	tests/property/test_determinism.py tests/integration/test_kills.py tests/scenario/test_findings.py tests/parity/test_parity.py
-	@$(FURTHER) $(BIN)/pytest -n 0 tests/integration/test_live_kills.py
 	@echo "KRIFT_RANDOM=1"; KRIFT_RANDOM=1 $(BIN)/pytest --timeout $(LONGEST) -n 2 -m "not ray and not spark" tests/property
 
 demo: java $(GENERATED) ## KIP-207 on a live cluster: the incident without it, and its absence with it
