@@ -29,10 +29,10 @@ from actors.node.spec import REMOTE_STORE, NodeSpec
 from actors.trace.events import (
     OP_RETURNS,
     ClockSet,
-    ConsClose,
     ConsOwn,
     CtlPhase,
     CtlWindow,
+    ErrorSeen,
     NodeDown,
     NodeUp,
     OpReturn,
@@ -133,7 +133,7 @@ class ScenarioConductor:
         self._types = self._interesting()
 
     def _interesting(self) -> set[type[TraceEvent]]:
-        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn, ConsClose}
+        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn, ErrorSeen}
         types.update(self.injector.types(), (TRIGGERS[p.name].type for p in self._unseen.values()))
         if self.phase in ("starting", "warming"):
             types.update(OP_RETURNS)
@@ -202,7 +202,7 @@ class ScenarioConductor:
         sighted = self.injector.sighted(event)
         if kind in VIEWED:
             self.view.fold(event)
-        if kind in (ConsOwn, ConsClose, NodeUp, NodeDown):
+        if kind in (ConsOwn, ErrorSeen, NodeUp, NodeDown):
             self.groups.fold(event)
         actions: list[AnyAction] = []
         if kind is ClockSet:
@@ -213,7 +213,7 @@ class ScenarioConductor:
             actions += self._start_again(event)
         elif kind in OP_RETURNS or kind is ConsOwn:
             self._succeeded(event)
-        elif kind is ConsClose and self.phase == "warming" and self.groups.is_out(event.node):
+        elif kind is ErrorSeen and self.phase == "warming" and self.groups.is_out(event.node):
             self._waiting.discard(event.node)  # it will not get any further
         actions += self.injector.on_event(now_us, event, sighted)
         if kind in (PartChange, PartRemove, QVoters, NodeUp):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from actors.node.errors import KafkaError
-from actors.trace.events import ConsClose, ConsOwn, NodeDown, NodeUp, Stamped
+from actors.trace.events import ConsOwn, ErrorSeen, NodeDown, NodeUp, Stamped
 
 TURNED_AWAY = frozenset({KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID})
 """What a coordinator says to whom it has no place for. The application closes its consumer."""
@@ -34,9 +34,9 @@ class GroupView(msgspec.Struct):
         if isinstance(body, ConsOwn):
             if node in self.running:
                 self.told[node] = body
-            if body.reason == "join":
+            if body.reason in ("join", "assign"):
                 self.out.discard(node)
-        elif isinstance(body, ConsClose):
+        elif isinstance(body, ErrorSeen):
             if node in self.unwelcome and body.error in TURNED_AWAY:
                 self.out.add(node)
         elif isinstance(body, NodeUp | NodeDown):
