@@ -366,6 +366,14 @@ QUORUM_DEFECTS: tuple[Defect, ...] = (
         nemesis="quorum",
     ),
     Defect(
+        "shortest-log-succeeds",
+        "actors.quorum",
+        "Q23",
+        "A leader that resigns names those first as its successors that have the least of its log.",
+        "KIP-595",
+        nemesis="quorum",
+    ),
+    Defect(
         "fetch-before-sync",
         "actors.quorum",
         "Q7",

@@ -334,6 +334,8 @@ class QuorumState(msgspec.Struct):
         assert isinstance(role, Leader)
         others = self.voters.others(self.config.node_id)
         preferred = role.voters_by_descending_end(others)
+        if "shortest-log-succeeds" in step.defects:
+            preferred.reverse()
         self._change(step, Resigned(role.epoch, others, preferred), log_end)
         self._set_election_timer(step)  # of a leader that is no voter any more, too
 

@@ -617,6 +617,9 @@ PROOFS: dict[str, Proof] = {
     "all-successors-at-once": Proof(
         "resigns", r"controller-\d stood for election in epoch \d+ .*, and its turn is 0\.5 s"
     ),
+    "shortest-log-succeeds": Proof(
+        "resigns-ahead", r"named controller-\d before controller-\d as its successor, though \S+ had fetched up to \d+"
+    ),
     "candidate-waits-on": Proof("stale-voter", r"controller-\d still was candidate in epoch \d+ [\d.]+ s after its"),
     "passing-errors-end-producers": Proof("transactions", r"gave .* up with [A-Z_]+"),
     "answers-taken-for-damaged": Proof("remote-reads", r"from remote storage up with UNKNOWN_SERVER_ERROR, although"),

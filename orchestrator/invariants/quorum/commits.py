@@ -18,33 +18,18 @@ from actors.trace.events import (
     Stamped,
 )
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, State, Witness, witness
+from orchestrator.invariants.mirrors.fetched_ends import FetchedEnds
 from orchestrator.invariants.mirrors.log_fold import LogInvariant
 from orchestrator.invariants.mirrors.log_mirror import WIPED, LogMirror
 from orchestrator.invariants.mirrors.log_prefix import Prefix
-from orchestrator.invariants.mirrors.voter_sets import is_majority, named
+from orchestrator.invariants.mirrors.voter_sets import is_majority
 from orchestrator.invariants.partitions.replica_logs import PrefixFact
 
 
-class Fetched(msgspec.Struct):
-    """What a leader knows of the voters in its epoch: up to where each has fetched. changed: whether other voters came
-    into force meanwhile, of whose fetches as observers the trace does not tell."""
-
-    epoch: int
-    ends: dict[str, tuple[int, Witness]] = {}
-    changed: bool = False
-
-
 class Progress(State):
-    """Leader -> Fetched."""
+    """fetched: what leaders know of the voters."""
 
-    leaders: dict[str, Fetched] = {}
-
-    def of(self, leader: str, epoch: int) -> Fetched:
-        """What a leader knows in an epoch; nothing at first."""
-        found = self.leaders.get(leader)
-        if found is None or found.epoch != epoch:
-            found = self.leaders[leader] = Fetched(epoch)
-        return found
+    fetched: FetchedEnds = msgspec.field(default_factory=FetchedEnds)
 
 
 class CommittedIsDurable(LogInvariant[Progress]):
@@ -86,27 +71,16 @@ class CommittedIsDurable(LogInvariant[Progress]):
                 return NOTHING
             state.tested += 1
             return [*self._on_disks(state, event, body, mirror, voters), *self._counted(state, event, body, mirror)]
-        if type(body) is RepFetch:
-            if not body.error and body.diverging_end < 0:
-                ends = state.of(event.node, body.leader_epoch).ends
-                ends[node_name(body.follower)] = (body.offset, witness(event))
-        elif type(body) is QVoters:
-            self._changed(state.of(event.node, body.leader_epoch), body)
+        if isinstance(body, RepFetch | QVoters):
+            state.fetched.take(event, body)
         elif type(body) is LogFlush and body.end > (end := mirror.replica(event.node).log.end):
             sentence = f"{event.node} has the metadata log on its disk up to {body.end:,}, but its log ends at {end:,}"
             return self.violated(state.key, sentence, event)
         return NOTHING
 
-    def _changed(self, known: Fetched, body: QVoters) -> None:
-        """Who is a voter no more fetches on as an observer, of which the trace does not tell: a leader that makes it a
-        voter again counts it with that."""
-        known.changed = True
-        members = named(body.members)
-        known.ends = {name: each for name, each in known.ends.items() if name in members}
-
     def _counted(self, state: Progress, event: Stamped, body: LogHw, mirror: LogMirror) -> Emissions:
         """Each of the voters that the leader counted, by what it knows of them."""
-        known = state.of(event.node, body.leader_epoch)
+        known = state.fetched.of(event.node, body.leader_epoch)
         did = f"{event.node}, leader of epoch {body.leader_epoch}, moved its high watermark to {body.new:,} counting"
         for name in map(node_name, body.counted):
             if name == event.node:

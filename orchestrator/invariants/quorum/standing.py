@@ -19,6 +19,7 @@ from actors.trace.events import (
     QRole,
     QVote,
     QVoters,
+    RepFetch,
     Stamped,
 )
 from chaos.faults.kinds import kinds_of
@@ -37,8 +38,10 @@ from orchestrator.invariants.folds.fold import (
 )
 from orchestrator.invariants.folds.hindered_timers import HinderedTimers
 from orchestrator.invariants.folds.routes import METADATA_LOG
+from orchestrator.invariants.mirrors.fetched_ends import FetchedEnds
 from orchestrator.invariants.mirrors.voter_sets import VoterSets
 from orchestrator.invariants.quorum.check_quorum import ELECTION_TIMEOUT, FETCH_TIMEOUT
+from orchestrator.invariants.quorum.successors import ends_known, misplaced
 
 BACKOFF_MAX = "controller.quorum.election.backoff.max.ms"
 
@@ -103,8 +106,9 @@ def turn_us(voter: int, directory: str, body: QEnd, longest_us: int) -> int:
 
 class Stand(State):
     """waiting: by voter. leads: node -> epoch that it leads; stopped_us: node -> when it led no more. timers: whose are
-    wrong. leaving: who shuts down. cuts, delays: of the links. fetch_us, elect_us, backoff_us: the time-outs and the
-    longest back-off, by node, the longest one under "". armed_us: the next deadline that was asked for."""
+    wrong. leaving: who shuts down. cuts, delays: of the links. fetched: what leaders know of the voters. fetch_us,
+    elect_us, backoff_us: the time-outs and the longest back-off, by node, the longest one under "". armed_us: the next
+    deadline that was asked for."""
 
     waiting: dict[str, Waiting] = {}
     leads: dict[str, int] = {}
@@ -114,6 +118,7 @@ class Stand(State):
     cuts: Cuts = msgspec.field(default_factory=Cuts)
     delays: BrokenLinks = msgspec.field(default_factory=BrokenLinks)
     voters: VoterSets = msgspec.field(default_factory=VoterSets)
+    fetched: FetchedEnds = msgspec.field(default_factory=FetchedEnds)
     fetch_us: dict[str, int] = {}
     elect_us: dict[str, int] = {}
     backoff_us: dict[str, int] = {}
@@ -161,19 +166,27 @@ class VotersStandInTime(KeyedInvariant[Stand]):
     although controller.quorum.fetch.timeout.ms is 2000. Or controller-2 has asked for votes in epoch 8, got none, and
     asks no more: a candidate waits for controller.quorum.election.timeout.ms, and up to twice as long. Or controller-1
     resigns, and tells controller-2 and controller-3, in this order, that they may succeed it: controller-2 stands at
-    once, and controller-3 after controller.quorum.election.backoff.max.ms at the latest, but not at once, too.
+    once, and controller-3 after controller.quorum.election.backoff.max.ms at the latest, but not at once, too. It must
+    have named controller-2 first because that one has more of its log, as far as it knows: the other one cannot win.
     """
 
     id = "Q23"
-    title = "A voter that cannot hear from a leader stands for election when its time-out is over"
+    title = (
+        "A voter that cannot hear from a leader stands for election when its time-out is over; who has the most of the "
+        "log stands first for a leader that resigns"
+    )
     source = "KIP-595; KIP-996; Kafka's KafkaRaftClient.pollFollowerAsVoter, pollCandidate, endEpochElectionBackoff"
-    tested_when = "a voter stands for election that waited for a leader, that its leader could not reach, or told to"
+    tested_when = (
+        "a voter stands for election that waited for a leader, that its leader could not reach, or told to; or hears "
+        "in which order a leader that resigned named its successors"
+    )
     unseen = (
         "Followers whose leader leads, and whose links to it are whole: what else they hear is not in the trace.",
         "Voters while a clock, a pause or a slow disk falsifies their time, and for the same period after it.",
+        "The order of successors after other voters came into force in the leader's epoch.",
     )
     route = METADATA_LOG
-    types = (QRole, QVote, QVoters, QEnd, QHeard, NodeUp, NodeDown)
+    types = (QRole, QVote, QVoters, QEnd, QHeard, RepFetch, NodeUp, NodeDown)
 
     @property
     def news(self) -> tuple[type, ...]:
@@ -213,8 +226,12 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         found: Emissions = NOTHING
         if type(body) is QRole:
             found = self._takes_up(state, event, body)
+        elif type(body) is RepFetch:
+            state.fetched.take(event, body)
+            return NOTHING
         elif type(body) is QEnd:
             self._may_stand(state, event, body)
+            found = self._named(state, event, body)
         elif type(body) is QHeard:
             if (waiting := state.waiting.get(event.node)) is not None:
                 waiting.turn = None
@@ -225,6 +242,7 @@ class VotersStandInTime(KeyedInvariant[Stand]):
                 waiting.since_us = event.wall
         elif type(body) is QVoters:
             state.voters.take(event, body)
+            state.fetched.take(event, body)
             if event.node not in state.voters.of(event.node):
                 state.waiting.pop(event.node, None)
         elif isinstance(body, NodeUp | NodeDown):
@@ -275,6 +293,12 @@ class VotersStandInTime(KeyedInvariant[Stand]):
         delay_us = turn_us(node_id(node), waiting.directory, body, longest_us)
         earlier = waiting.turn is not None or event.wall - waiting.since_us <= AT_ONCE_US
         waiting.turn = Turn(event.wall, delay_us, not earlier, witness(event))
+
+    def _named(self, state: Stand, event: Stamped, body: QEnd) -> Emissions:
+        ends = ends_known(state.fetched, body)
+        state.tested += bool(ends) and len(body.preferred) > 1
+        wrong = misplaced(ends, body)
+        return NOTHING if wrong is None else self.violated(state.key, wrong[0], *wrong[1], event)
 
     @staticmethod
     def _stops(state: Stand, event: Stamped) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, QEnd, QHeard, QVoters
+from actors.trace.events import ClockSet, CtlFault, DiskRuleChange, QEnd, QHeard, QVoters, RepFetch
 from tests.unit.invariants.quorum.test_leadership import FOLLOWER, LEADER
 from tests.unit.invariants.trace_builder import TraceBuilder
 
@@ -292,3 +292,51 @@ def test_a_successor_that_cannot(hindrance: str) -> None:
     run.passes(60)
     run.role(FOLLOWER, 1, "prospective", 101)
     assert run.status() == ("vacuous", 0)
+
+
+def fetched(run: Quorum, voter: int, offset: int, epoch: int = 1, error: int = 0) -> str:
+    """Controller-1 takes note of a voter's Fetch."""
+    return run.emit(LEADER, RepFetch("__cluster_metadata-0", voter, epoch, epoch, -1, offset, epoch, error=error))
+
+
+def test_the_longest_log_succeeds() -> None:
+    """Shows that a leader names whoever it likes first among those with as much of its log, and otherwise who has more;
+    and the evidence where it does not."""
+    equal = Quorum()
+    fetched(equal, 102, 40)
+    fetched(equal, 103, 40)
+    told(equal, [103, 102])
+    assert equal.status() == ("held", 1)
+    run = Quorum()
+    more, less = fetched(run, 103, 41), fetched(run, 102, 40)
+    heard = told(run, [102, 103])
+    (violation,) = run.result("Q23").violations
+    assert violation.sentence == (
+        "controller-1, which had led epoch 1, named controller-2 before controller-3 as its successor, though "
+        "controller-3 had fetched up to 41, and controller-2 had fetched only up to 40"
+    )
+    assert set(violation.events) == {more, less, heard}
+
+
+def test_who_has_not_fetched_succeeds_last() -> None:
+    """Shows that a refused Fetch tells a leader nothing, and that one without any comes after all others."""
+    run = Quorum()
+    fetched(run, 103, 0)
+    fetched(run, 102, 40, error=1)
+    told(run, [102, 103])
+    (violation,) = run.result("Q23").violations
+    assert violation.sentence.endswith(
+        "controller-3 had fetched up to 0, and controller-2 had not fetched in that epoch"
+    )
+
+
+@pytest.mark.parametrize("what", ["voters", "epoch"])
+def test_an_order_that_cannot_be_judged(what: str) -> None:
+    """Shows that other voters may have fetched before they were voters, and what of another epoch does not count."""
+    run = Quorum()
+    fetched(run, 103, 41, epoch=1 if what == "voters" else 0)
+    if what == "voters":
+        members = {str(each): f"dir-controller-{each - 100}" for each in (101, 102, 103)}
+        run.emit(LEADER, QVoters(f"dir-{LEADER}", 42, 1, 1, members, 43, 41, "append"))
+    told(run, [102, 103])
+    assert run.status()[0] == "vacuous"
