@@ -192,10 +192,16 @@ class Plan(msgspec.Struct, frozen=True):
     def unwelcome(self) -> list[str]:
         """Members of groups whom a coordinator may turn away for good: those of a group that has a maximum size, as who
         comes back may find its former self there, and those that have one ``group.instance.id`` together."""
-        limited = any(node.config["group.max.size"] < INT_MAX for node in self.nodes if node.role == "broker")
         members = [node for node in self.clients if node.workload.get("group")]
-        places = [(node.workload["group"], instance) for node in members if (instance := _instance(node))]
-        return [node.name for node in members if limited or places.count((node.workload["group"], _instance(node))) > 1]
+        if not members:
+            return []
+        limited = any(node.config["group.max.size"] < INT_MAX for node in self.nodes if node.role == "broker")
+        places = [(node.workload["group"], node.config["group.instance.id"]) for node in members]
+        return [
+            node.name
+            for node, (group, instance) in zip(members, places, strict=True)
+            if limited or (instance and places.count((group, instance)) > 1)
+        ]
 
     def groups(self) -> dict[str, dict[str, list[str]]]:
         """Per group of consumers, who is in it and which partitions they subscribe to."""
@@ -234,8 +240,3 @@ class Plan(msgspec.Struct, frozen=True):
     def yaml(self) -> str:
         """The resolved scenario as a file, which is itself a scenario."""
         return to_yaml(self.document)
-
-
-def _instance(node: NodeSpec) -> str:
-    instance: str = node.config["group.instance.id"]
-    return instance
