@@ -32,9 +32,7 @@ from tests.harness.nemeses import drawing
 pytestmark = pytest.mark.unhurried
 
 SEEDS = range(1, 1 + int(os.environ.get("KRIFT_SMOKE", "1")))
-MORE = {"everything": (2, 3)}
-"""Nemesis -> further seeds."""
-CASES = [(name, seed) for name in library.names() for seed in sorted({*SEEDS, *MORE.get(name, ())})]
+CASES = [(name, seed) for name in library.names() for seed in SEEDS]
 NEVER_WAITED_FOR = ("asked",)
 """Triggers that no nemesis draws: an operator is rarely drawn, so most waits for an answer would be in vain."""
 BROKEN_ONCE = {("everything", 294): "nothing", ("quorum", 4704): "flapping", ("quorum", 5280): "divided-quorum"}

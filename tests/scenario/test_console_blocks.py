@@ -24,11 +24,12 @@ BLOCK = re.compile(r"```console\n\$ krift (?P<command>[^\n]+)\n(?P<output>.*?)``
 
 def blocks(path: Path) -> Iterator[Any]:
     """The blocks of a document, as parameters. ``make test-all`` alone looks at what an incident shows after its first
-    block: the same schedule with another setting, as a rule; and at the findings after the first, which
-    ``test_findings.py`` carries out anyhow."""
+    block: the same schedule with another setting, as a rule; at the other incidents of a proposal than the first; and
+    at the findings after the first, which ``test_findings.py`` carries out anyhow."""
     text = path.read_text(encoding="utf-8")
     for number, found in enumerate(BLOCK.finditer(text)):
-        again = number and (path.parent.name == "incidents" or path.name == "findings.md")
+        of_incident = path.parent.name == "incidents"
+        again = (of_incident and (number or path.stem.count("-") > 1)) or (number and path.name == "findings.md")
         marks = [pytest.mark.further] if again else []
         yield pytest.param(path, found, marks=marks, id=f"{name(path)}:{text[: found.start()].count(chr(10)) + 1}")
 
