@@ -11,9 +11,10 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from actors.crash_points import CrashPoint
+from actors.node.errors import TURNED_AWAY
 from actors.node.events import StoreRule
 from actors.node.spec import NodeSpec
-from actors.trace.events import AnyTraceEvent, Stamped
+from actors.trace.events import AnyTraceEvent, ErrorSeen, Stamped
 from actors.trace.run_events import RuleKind
 
 CERTAIN = 1_000_000
@@ -283,6 +284,12 @@ WATCHED = frozenset(
 )
 """Event types of low volume that the live runtime forwards to the conductor as they happen; the ticks tell it that time
 passes, and how many events each node has recorded."""
+
+
+def is_watched(event: Stamped) -> bool:
+    """Whether the live runtime forwards an event: of such a type, or that a member was told to go for good."""
+    body = event.body
+    return event.type in WATCHED or (type(body) is ErrorSeen and body.error in TURNED_AWAY)
 
 
 class Conductor(Protocol):

@@ -6,11 +6,8 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from actors.node.errors import KafkaError
+from actors.node.errors import TURNED_AWAY
 from actors.trace.events import ConsOwn, ErrorSeen, NodeDown, NodeUp, Stamped
-
-TURNED_AWAY = frozenset({KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID})
-"""What a coordinator says to whom it has no place for. The application closes its consumer."""
 
 
 class GroupView(msgspec.Struct):

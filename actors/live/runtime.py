@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from actors.config import setting
-from actors.control import WATCHED, AnyRule, Barrier, ClockSkew, DiskRule, leaks
+from actors.control import AnyRule, Barrier, ClockSkew, DiskRule, is_watched, leaks
 from actors.crash_points import CrashPoint, CrashPoints
 from actors.leftovers import leftovers
 from actors.live.channel import Connections
@@ -588,7 +588,7 @@ class LiveRuntime:
             self._ticket += 1
             self._report(Matched(self._ticket, event))
             return True
-        if event.type in WATCHED or self._is_first_ok(body):
+        if is_watched(event) or self._is_first_ok(body):
             self._trace.flush(self._clock.physical_us())
             self._report(Watched(event))
         return False

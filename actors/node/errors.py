@@ -156,6 +156,10 @@ _TRAITS: dict[KafkaError, ErrorTraits] = {
 }
 
 
+TURNED_AWAY = frozenset({KafkaError.GROUP_MAX_SIZE_REACHED, KafkaError.FENCED_INSTANCE_ID})
+"""What a coordinator says to whom its group has no place for. The application closes its consumer."""
+
+
 def traits(code: int) -> ErrorTraits:
     """Traits of an error code; a code outside the table is fatal and definite."""
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.node.errors import KafkaError
+from actors.node.errors import TURNED_AWAY, KafkaError
 from actors.trace.events import (
     MEMBERS_LEFT,
     ConsOwn,
@@ -20,7 +20,6 @@ from actors.trace.events import (
     NodeUp,
     Stamped,
 )
-from chaos.group_view import TURNED_AWAY
 from orchestrator.invariants.folds.fold import NOTHING, Emissions, Profile, Witness, witness
 from orchestrator.invariants.folds.routes import GROUP
 from orchestrator.invariants.folds.windows import Obligation, WindowInvariant, WindowState, beta

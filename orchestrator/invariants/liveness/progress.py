@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from actors.node.errors import KafkaError, error_name
+from actors.node.errors import TURNED_AWAY, KafkaError, error_name
 from actors.node.messages import Api
 from actors.node.spec import REMOTE_STORE, node_name
 from actors.trace.events import (
@@ -30,7 +30,6 @@ from actors.trace.events import (
     Stamped,
     TierSegment,
 )
-from chaos.group_view import TURNED_AWAY
 from orchestrator.invariants.folds.bounds import SLACK_US
 from orchestrator.invariants.folds.fault_kinds import LINK_FAULTS
 from orchestrator.invariants.folds.fold import (
