@@ -324,8 +324,8 @@ class Conductor(Protocol):
 
     def on_event(self, now_us: int, event: Stamped) -> list[AnyAction]:
         """An event was recorded. Sim: every event, in order, before any later effect of its step. Live: those
-        that match a barrier, likewise; and a little late those of a WATCHED type, stalls, and the first operation
-        that returned ok of each client incarnation."""
+        that match a barrier, likewise; and a little late those that are watched (``is_watched``), and the first
+        operation that returned ok of each client incarnation."""
         ...
 
     def on_complete(self, now_us: int, node: str, operation: str, result: dict[str, Any]) -> list[AnyAction]:

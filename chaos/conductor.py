@@ -106,7 +106,8 @@ class ScenarioConductor:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.view: ClusterView = new_view(plan.cluster, plan.strangers)
-        self.groups: GroupsView = new_groups(plan.groups(), plan.unwelcome())
+        self._unwelcome = plan.unwelcome()
+        self.groups: GroupsView = new_groups(plan.groups(), self._unwelcome)
         self._meant = meaning(self.view, plan.names)
         self.injector = Injector(plan.schedule, plan.nodes, self.view)
         self.phase: Phase = "starting"
@@ -133,7 +134,9 @@ class ScenarioConductor:
         self._types = self._interesting()
 
     def _interesting(self) -> set[type[TraceEvent]]:
-        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn, ErrorSeen}
+        types: set[type[TraceEvent]] = {*VIEWED, ConsOwn}
+        if self._unwelcome:
+            types.add(ErrorSeen)
         types.update(self.injector.types(), (TRIGGERS[p.name].type for p in self._unseen.values()))
         if self.phase in ("starting", "warming"):
             types.update(OP_RETURNS)

@@ -79,9 +79,8 @@ REFUSED = {"list-offsets-1": ["OFFSET_NOT_AVAILABLE"], "list-offsets-2": ["LEADE
 
 OFTEN = 10
 """What is tested less often depends on one moment or another: a vote, a refusal, a leader change."""
-OF_TIME = {"away", "no-idempotence"}
-"""Rules of what a live process takes longer for than one in the sim: to be fenced, or to be back; to be answered, so
-that several batches are under way when their leader dies."""
+OF_TIME = {"away"}
+"""Rules of what a live process takes longer for than one in the sim: to be fenced, or to be back."""
 
 SHORT = ("duration=13s",)
 """Half a second after the last fault of kip-207 has ended."""
