@@ -97,7 +97,10 @@ def _hash_seed(seed: int) -> str:
 
 class _Helper:
     """The process that does runs again. It is told by its stdin, and ends when that is closed: also when this process
-    is killed. It has no part in the terminal's signals; this process ends it."""
+    is killed. It has no part in the terminal's signals; this process ends it.
+
+    It is a process group, and no session: Linux may schedule each session as a whole (``sched_autogroup_enabled``), and
+    a helper's niceness would then count for nothing beside other sessions."""
 
     def __init__(self, hash_seed: str) -> None:
         root = str(Path(orchestrator.__file__).resolve().parents[1])
@@ -107,7 +110,7 @@ class _Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
-            start_new_session=True,
+            process_group=0,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

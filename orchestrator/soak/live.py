@@ -66,7 +66,7 @@ class CheckerProcess:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{known}" if known else root},
-                start_new_session=True,
+                process_group=0,  # as of a helper of repeats.py
             )
 
     def finish(self, wait: Callable[[], None]) -> None:
