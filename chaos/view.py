@@ -175,9 +175,9 @@ class ClusterView(msgspec.Struct):
     def _on_voters(self, node: str, body: QVoters) -> None:
         told = VotersView(body.epoch, body.offset, {node_name(int(each)): key for each, key in body.members.items()})
         self.sets_in_force[node] = told
-        if not body.members or self.elections.is_lost(told):
+        if not body.members:
             return
-        if told not in self.voter_sets.records:
+        if told not in self.voter_sets.records and told not in self.voter_sets.lost:
             self.voter_sets.add(told, self.elections)
         self.voters = list(self.voter_directories)
 
@@ -226,11 +226,13 @@ class ClusterView(msgspec.Struct):
     def _forget_lost(self) -> None:
         """A leader was elected: what its log lacks never happened."""
         for found in self.partitions.values():
-            if found.changes.forget_lost(self.elections) and not found.removed:
+            unknown = found.changes.newest is None
+            if found.changes.forget_lost(self.elections) and (unknown or not found.removed):
+                found.removed = False
                 _take_newest(found)
         for known in self.registrations.values():
             known.forget_lost(self.elections)
-        if any(not self.elections.is_lost(each) for each in self.voter_sets.records):
+        if any(not self.elections.is_lost(each) for each in (*self.voter_sets.records, *self.voter_sets.lost)):
             self.voter_sets.forget_lost(self.elections)
             self.voters = list(self.voter_directories)
 
@@ -239,8 +241,7 @@ class ClusterView(msgspec.Struct):
         self.sets_in_force.pop(event.node, None)
         # A broker that came back must register again, whatever the controller still believes. The hybrid clock says
         # whether a registration that is already known is that one.
-        known = self._registrations(event.node)
-        known.records = [each for each in known.records if each.wall >= event.wall]
+        self._registrations(event.node).keep(lambda each: each.wall >= event.wall)
 
     def _on_registration(self, event: Stamped, body: BrokerReg) -> None:
         told = Registration(self.elections.epoch_of(event.node), body.offset, event.wall, body.fenced)

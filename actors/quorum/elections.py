@@ -74,7 +74,7 @@ def _decide(raft: RaftState, turn: NodeTurn, request: VoteRequest) -> bool:
     role = raft.quorum.role
     stores = not request.pre_vote or "pre-vote-is-stored" in defects
     if granted and stores and isinstance(role, Unattached | Prospective) and role.voted != candidate:
-        raft.quorum.add_vote(turn.step, raft.log.end_offset, candidate)
+        raft.quorum.add_vote(turn.step, raft.log_end, candidate)
     of_the_log = request.last_offset_epoch, request.last_offset
     _record_vote(raft, turn, candidate, request.replica_epoch, granted, request.pre_vote, *of_the_log)
     return granted
@@ -143,20 +143,20 @@ def on_check_quorum_timeout(raft: RaftState, turn: NodeTurn) -> None:
     if raft.config.leader_progress == "seed" and raft.is_voter:
         become_candidate(raft, turn)
     else:
-        raft.quorum.transition_to_resigned(turn.step, raft.log.end_offset)
+        raft.quorum.transition_to_resigned(turn.step, raft.log_end)
 
 
 def stand_for_election(raft: RaftState, turn: NodeTurn) -> None:
     """Ask whether this node could win, or without PreVote raise the epoch at once."""
     if raft.config.pre_vote:
-        raft.quorum.transition_to_prospective(turn.step, raft.log.end_offset)
+        raft.quorum.transition_to_prospective(turn.step, raft.log_end)
     else:
         become_candidate(raft, turn)
 
 
 def become_candidate(raft: RaftState, turn: NodeTurn) -> None:
     """Raise the epoch, with this node's own vote."""
-    raft.quorum.transition_to_candidate(turn.step, raft.log.end_offset)
+    raft.quorum.transition_to_candidate(turn.step, raft.log_end)
     record_own_vote(raft, turn)
 
 
@@ -169,7 +169,7 @@ def _on_prospective_timeout(raft: RaftState, turn: NodeTurn) -> None:
     """Too few have answered. Unattached, as whom it learns who leads if it is told, but not for long: the time-out that
     it takes along is over, so it asks again at once. Only a refusal by a majority makes it wait anew
     (``QuorumState.transitionToUnattached``)."""
-    raft.quorum.lose_pre_vote(turn.step, raft.log.end_offset)
+    raft.quorum.lose_pre_vote(turn.step, raft.log_end)
     if isinstance(raft.quorum.role, Unattached):
         stand_for_election(raft, turn)
 
@@ -179,14 +179,14 @@ def _on_resigned_timeout(raft: RaftState, turn: NodeTurn, role: Resigned) -> Non
     alone = raft.voters.is_only_voter(raft.config.key)
     # A lone voter that is resigned has just started, and nobody else can have led in its epoch.
     if not alone and (raft.config.pre_vote or not raft.may_stand):
-        raft.quorum.transition_to_unattached(turn.step, raft.log.end_offset, role.epoch + 1)
+        raft.quorum.transition_to_unattached(turn.step, raft.log_end, role.epoch + 1)
     if raft.may_stand:
         stand_for_election(raft, turn)
 
 
 def _on_candidate_timeout(raft: RaftState, turn: NodeTurn, role: Candidate) -> None:
     if raft.config.pre_vote:
-        raft.quorum.transition_to_prospective(turn.step, raft.log.end_offset)
+        raft.quorum.transition_to_prospective(turn.step, raft.log_end)
     elif role.backing_off:
         become_candidate(raft, turn)
     else:
@@ -210,7 +210,7 @@ def advance(raft: RaftState, turn: NodeTurn) -> None:
     elif isinstance(role, Candidate) and not quorum.waiting:
         half = "half-elects" in turn.step.defects and 2 * len(role.election.granting) >= len(raft.voters.ids)
         if role.election.is_granted(raft.voters) or half or "same-epoch-leader" in turn.step.defects:
-            quorum.transition_to_leader(turn.step, raft.log.end_offset)
+            quorum.transition_to_leader(turn.step, raft.log_end)
 
 
 def poll(raft: RaftState, turn: NodeTurn, role: Prospective | Candidate) -> None:
@@ -275,6 +275,6 @@ def on_vote_ended(raft: RaftState, turn: NodeTurn, ended: Ended, peer: int) -> N
     role.election.record(peer, response.vote_granted)
     if role.election.is_rejected(raft.voters):
         if isinstance(role, Prospective):
-            raft.quorum.lose_pre_vote(turn.step, raft.log.end_offset)
+            raft.quorum.lose_pre_vote(turn.step, raft.log_end)
         elif not raft.config.pre_vote and not role.backing_off:
             _start_backing_off(raft, turn, role)

@@ -39,6 +39,14 @@ from actors.quorum.roles import (
 from actors.quorum.voter_set import ReplicaKey, VoterSet
 from actors.trace.events import AnyTraceEvent, QPersist, QRole
 
+
+class OffsetAndEpoch(msgspec.Struct, frozen=True):
+    """Where a log ends: its end offset, and the epoch of its last record, 0 if empty (``OffsetAndEpoch.java``)."""
+
+    offset: int
+    epoch: int
+
+
 RoleName = Literal["unattached", "prospective", "candidate", "leader", "follower", "resigned"]
 EpochChange = Literal["same", "next", "higher", "same or higher"]
 
@@ -232,15 +240,15 @@ class QuorumState(msgspec.Struct):
 
     # ---- start -------------------------------------------------------------------------------------------
 
-    def initialize(self, step: Step, config: RaftConfig, stored: bytes | None, log_epoch: int, log_end: int) -> None:
-        """Take up the role that the disk calls for; never Leader. ``log_epoch``: epoch of the last record, or 0."""
+    def initialize(self, step: Step, config: RaftConfig, stored: bytes | None, log_end: OffsetAndEpoch) -> None:
+        """Take up the role that the disk calls for; never Leader."""
         self.config = config
-        election = ElectionState() if stored is None else read_election_state(stored)
+        election, log_epoch = ElectionState() if stored is None else read_election_state(stored), log_end.epoch
         if "epoch-reset" in step.defects:
             election, log_epoch = ElectionState(), 0
         role = self._initial_role(election, log_epoch)
         if "leader-resumes" in step.defects and isinstance(role, Resigned):
-            role = Leader(role.epoch, log_end, [], replicas={config.node_id: ReplicaProgress()})
+            role = Leader(role.epoch, log_end.offset, [], replicas={config.node_id: ReplicaProgress()})
         self._enter(step, role, log_end)
         if self.voters.is_only_voter(config.key) and isinstance(self.role, Unattached | Resigned):
             step.set_timer(ELECTION, 0, wall=True)  # there is nobody to wait for
@@ -266,14 +274,14 @@ class QuorumState(msgspec.Struct):
 
     # ---- transitions -------------------------------------------------------------------------------------
 
-    def transition_to_unattached(self, step: Step, log_end: int, epoch: int, leader_id: int = -1) -> None:
+    def transition_to_unattached(self, step: Step, log_end: OffsetAndEpoch, epoch: int, leader_id: int = -1) -> None:
         """A higher epoch whose leader is unknown or has no known endpoint. A running election timer runs on."""
         previous = self.role
         self._change(step, Unattached(epoch, leader_id), log_end)
         if isinstance(previous, Leader | Follower):
             self._start_election_timer(step)
 
-    def add_vote(self, step: Step, log_end: int, candidate: ReplicaKey) -> None:
+    def add_vote(self, step: Step, log_end: OffsetAndEpoch, candidate: ReplicaKey) -> None:
         """Grant a vote. The timer starts anew: the candidate has as good a chance as this node."""
         role = self.role
         if isinstance(role, Prospective):
@@ -285,7 +293,7 @@ class QuorumState(msgspec.Struct):
             self._change(step, Unattached(role.epoch, self.leader_id, candidate), log_end)
         self._start_election_timer(step)
 
-    def transition_to_prospective(self, step: Step, log_end: int) -> None:
+    def transition_to_prospective(self, step: Step, log_end: OffsetAndEpoch) -> None:
         """Begin to ask for PreVotes; the leader and the vote of the epoch are kept, a candidate's own included."""
         election = self.election_state
         tally = self._own_tally()
@@ -294,7 +302,7 @@ class QuorumState(msgspec.Struct):
         self._change(step, Prospective(election.epoch, election.leader_id, voted, tally, knows), log_end)
         self._start_election_timer(step)
 
-    def transition_to_candidate(self, step: Step, log_end: int) -> None:
+    def transition_to_candidate(self, step: Step, log_end: OffsetAndEpoch) -> None:
         """Raise the epoch and vote for itself."""
         retries = self.role.retries + 1 if isinstance(self.role, Candidate) else 1
         role = Candidate(self.epoch + 1, self._own_tally(), retries)
@@ -305,20 +313,20 @@ class QuorumState(msgspec.Struct):
         """An election in which this replica is for itself, which counts if it is a voter."""
         return EpochElection([self.config.node_id] if self.is_voter else [])
 
-    def transition_to_leader(self, step: Step, log_end: int) -> None:
+    def transition_to_leader(self, step: Step, log_end: OffsetAndEpoch) -> None:
         """The election is won: the epoch starts at the log end."""
         role = self.role
         assert isinstance(role, Candidate)
         others = self.voters.others(self.config.node_id)
         me = ReplicaProgress(directory_id=self.config.directory_id)
         replicas = {self.config.node_id: me} if self.is_voter else {}
-        leader = Leader(role.epoch, log_end, sorted(role.election.granting), replicas=replicas, begin_due=others)
+        leader = Leader(role.epoch, log_end.offset, sorted(role.election.granting), replicas=replicas, begin_due=others)
         self._change(step, leader, log_end)
         self.start_check_quorum(step)
         if others:
             step.set_timer(BEGIN_QUORUM, self.config.fetch_timeout_ms // 2, wall=True)
 
-    def transition_to_follower(self, step: Step, log_end: int, epoch: int, leader_id: int) -> None:
+    def transition_to_follower(self, step: Step, log_end: OffsetAndEpoch, epoch: int, leader_id: int) -> None:
         """Follow ``leader_id``, whose endpoint is known. A vote of the same epoch is kept, but for this node's own:
         with it on disk it would start as a candidate again."""
         role = self.role
@@ -328,7 +336,7 @@ class QuorumState(msgspec.Struct):
         self._change(step, Follower(epoch, leader_id, voted), log_end)
         self._start_follower_timers(step)
 
-    def transition_to_resigned(self, step: Step, log_end: int) -> None:
+    def transition_to_resigned(self, step: Step, log_end: OffsetAndEpoch) -> None:
         """Give up the leadership. Not written: a stored leader starts as Resigned anyway."""
         role = self.role
         assert isinstance(role, Leader)
@@ -339,7 +347,7 @@ class QuorumState(msgspec.Struct):
         self._change(step, Resigned(role.epoch, others, preferred), log_end)
         self._set_election_timer(step)  # of a leader that is no voter any more, too
 
-    def lose_pre_vote(self, step: Step, log_end: int) -> None:
+    def lose_pre_vote(self, step: Step, log_end: OffsetAndEpoch) -> None:
         """A Prospective found no majority: back to the leader it knows, or Unattached, in the same epoch."""
         role = self.role
         assert isinstance(role, Prospective)
@@ -388,7 +396,7 @@ class QuorumState(msgspec.Struct):
         base = self.config.election_timeout_ms
         step.set_timer(ELECTION, base, max(base, 2 * base - 1), wall=True)
 
-    def _change(self, step: Step, role: Role, log_end: int) -> None:
+    def _change(self, step: Step, role: Role, log_end: OffsetAndEpoch) -> None:
         if not is_legal(self.role, role, self.config.pre_vote, self.config.leader_progress == "seed"):
             raise AssertionError(f"no transition from {self.role} to {role}")
         for timer in TIMERS[role_name(self.role)]:
@@ -398,7 +406,7 @@ class QuorumState(msgspec.Struct):
         self.term += not gave_vote_only
         self._enter(step, role, None if gave_vote_only else log_end)
 
-    def _enter(self, step: Step, role: Role, log_end: int | None) -> None:
+    def _enter(self, step: Step, role: Role, log_end: OffsetAndEpoch | None) -> None:
         """Take up a role and say so, unless ``log_end`` is None: a vote alone is no change of role."""
         self.role = role
         if not isinstance(role, Prospective | Resigned):
@@ -406,7 +414,9 @@ class QuorumState(msgspec.Struct):
         if log_end is None:
             return
         votes = role.granting if isinstance(role, Leader) else []
-        self.record(step, QRole(self.config.directory_id, role.epoch, role_name(role), self.leader_id, log_end, votes))
+        directory_id, name = self.config.directory_id, role_name(role)
+        told = QRole(directory_id, role.epoch, name, self.leader_id, log_end.offset, votes, log_end.epoch)
+        self.record(step, told)
 
     # ---- the gate ----------------------------------------------------------------------------------------
 

@@ -233,7 +233,7 @@ class RaftClient(RaftState):
         stored = disk.get(QUORUM_STATE_FILE)
         content = stored[0] if stored else None
         voter_changes.load(self, turn)
-        self.quorum.initialize(turn.step, config, content, self.last_epoch, self.log.end_offset)
+        self.quorum.initialize(turn.step, config, content, self.log_end)
         if isinstance(self.quorum.role, Candidate):
             elections.record_own_vote(self, turn)
         if self.log.batches:
@@ -281,7 +281,7 @@ class RaftClient(RaftState):
         if quorum.waiting:
             return
         if self.shutting_down and isinstance(quorum.role, Leader):
-            quorum.transition_to_resigned(turn.step, self.log.end_offset)
+            quorum.transition_to_resigned(turn.step, self.log_end)
             self._advance(turn)
         role = quorum.role
         if not isinstance(role, Follower):

@@ -17,7 +17,7 @@ from actors.node.purgatory import DelayedOperation, Purgatory
 from actors.node.spec import node_name
 from actors.node.turn import NodeTurn
 from actors.quorum.control_records import BOOTSTRAP_OFFSET, VotersEntry
-from actors.quorum.quorum_state import FETCH_TIMEOUT, QuorumState
+from actors.quorum.quorum_state import FETCH_TIMEOUT, OffsetAndEpoch, QuorumState
 from actors.quorum.raft_config import UNCONFIGURED, RaftConfig
 from actors.quorum.roles import Follower, Leader
 from actors.quorum.snapshots import Snapshots
@@ -141,6 +141,11 @@ class RaftState(msgspec.Struct):
     def last_epoch(self) -> int:
         """Epoch of the last record; 0 for an empty log."""
         return max(self.log.last_epoch, 0)
+
+    @property
+    def log_end(self) -> OffsetAndEpoch:
+        """Where the log ends."""
+        return OffsetAndEpoch(self.log.end_offset, self.last_epoch)
 
     def is_up_to_date(self, last_epoch: int, end_offset: int) -> bool:
         """Whether a log that ends so is not behind this node's."""
@@ -284,11 +289,11 @@ class RaftState(msgspec.Struct):
         reachable = leader_id >= 0 and (has_endpoint or self.voters.is_voter(leader_id))
         if epoch > quorum.epoch:
             if reachable:
-                quorum.transition_to_follower(turn.step, self.log.end_offset, epoch, leader_id)
+                quorum.transition_to_follower(turn.step, self.log_end, epoch, leader_id)
             else:
-                quorum.transition_to_unattached(turn.step, self.log.end_offset, epoch, leader_id)
+                quorum.transition_to_unattached(turn.step, self.log_end, epoch, leader_id)
         elif reachable and not (quorum.has_leader and quorum.knows_endpoint):
-            quorum.transition_to_follower(turn.step, self.log.end_offset, epoch, leader_id)
+            quorum.transition_to_follower(turn.step, self.log_end, epoch, leader_id)
 
     def learn_from_response(
         self, turn: NodeTurn, error: int, epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint] = ()

@@ -253,7 +253,7 @@ def advance(raft: RaftState, turn: NodeTurn, role: Leader) -> None:
         _end(raft, turn, KafkaError.NONE, "")
     goes = raft.config.removed_resigns or (done and change is not None and _is_removal(change))
     if goes and _is_removed(raft, role) and "removed-leader-stays" not in turn.step.defects:
-        raft.quorum.transition_to_resigned(turn.step, raft.log.end_offset)
+        raft.quorum.transition_to_resigned(turn.step, raft.log_end)
 
 
 def _is_removal(change: VoterChange) -> bool:

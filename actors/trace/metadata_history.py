@@ -1,13 +1,15 @@
 """What trace events tell of the metadata log: what controllers appended, and what of it was lost with them.
 
 A controller says what it appends, which may never be committed: a leader that is cut off goes on fencing brokers for a
-while. Its successor says where its own log ended when it was elected, and what older leaders appended from there on
-never happened. So records are kept until then, and what was before them holds again. Events of different nodes may come
-in any order.
+while. Its successor says where its own log ended when it was elected, and in which epoch its last record was appended.
+What older leaders appended from there on is lost, and what was before it holds again, but maybe not for good: if the
+successor fails before anybody has copied from it, the next leader may be one that still has those records. Events of
+different nodes may come in any order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -42,20 +44,27 @@ def place(record: Placed) -> tuple[int, int]:
     return record.quorum_epoch, record.offset
 
 
+class Began(msgspec.Struct, frozen=True):
+    """A leader's log at its election: its end, and the epoch of its last record, -1 if that is not known."""
+
+    end: int
+    log_epoch: int
+
+
 class Elections(msgspec.Struct):
-    """The quorum's elections. led: controller -> newest quorum epoch that it led. begun_at: quorum epoch -> end of its
-    leader's log then."""
+    """The quorum's elections. led: controller -> newest quorum epoch that it led. began: quorum epoch -> its leader's
+    log then."""
 
     led: dict[str, int] = {}
-    begun_at: dict[int, int] = {}
+    began: dict[int, Began] = {}
 
     def take(self, node: str, body: QRole) -> bool:
         """A controller took up a role; whether it leads from now on."""
         if body.role != "leader":
             return False
-        self.led[node], self.begun_at[body.epoch] = body.epoch, body.log_end
-        if len(self.begun_at) > EPOCHS_KEPT:
-            del self.begun_at[min(self.begun_at)]
+        self.led[node], self.began[body.epoch] = body.epoch, Began(body.log_end, body.log_epoch)
+        if len(self.began) > EPOCHS_KEPT:
+            del self.began[min(self.began)]
         return True
 
     def epoch_of(self, node: str) -> int:
@@ -64,17 +73,30 @@ class Elections(msgspec.Struct):
         return self.led.get(node, NOBODY)
 
     def is_lost(self, record: Placed) -> bool:
-        """Whether a record is missing in the log of a later leader."""
-        quorum_epoch, offset = record.quorum_epoch, record.offset
-        return any(epoch > quorum_epoch and offset >= end for epoch, end in self.begun_at.items())
+        """Whether a record is missing in the newest leader's log. That is made of what its leaders appended: the
+        newest one, before it the one in whose epoch its log ended at its election, and so on."""
+        end = None
+        epoch = max(self.began, default=record.quorum_epoch)
+        while epoch > record.quorum_epoch:
+            began = self.began.get(epoch)
+            if began is None:
+                break  # of an election that is forgotten, or was not heard of yet
+            end = began.end if end is None else min(end, began.end)
+            epoch = began.log_epoch if began.log_epoch >= 0 else self._epoch_before(epoch, record.quorum_epoch)
+        return end is not None and (record.offset >= end or epoch < record.quorum_epoch)
+
+    def _epoch_before(self, epoch: int, least: int) -> int:
+        return max((each for each in self.began if least < each < epoch), default=least)
 
 
 class History(msgspec.Struct, Generic[R]):
     """Records of the metadata log about one thing, in their order, of which the last ``limit`` are kept: more than a
-    leader that is cut off appends before it resigns."""
+    leader that is cut off appends before it resigns. lost: those that are missing in the newest leader's log, but may
+    be in the next one's."""
 
     limit: int
     records: list[R] = []
+    lost: list[R] = []
 
     @property
     def newest(self) -> R | None:
@@ -82,21 +104,27 @@ class History(msgspec.Struct, Generic[R]):
         return self.records[-1] if self.records else None
 
     def add(self, record: R, elections: Elections) -> bool:
-        """Take a record, unless it is lost; whether it is the newest now."""
-        if elections.is_lost(record):
-            return False
-        self.records.append(record)
-        self.records.sort(key=place)
-        del self.records[: -self.limit]
-        return self.records[-1] is record
+        """Take a record; whether it is the newest now, and not lost."""
+        is_lost = elections.is_lost(record)
+        kept = self.lost if is_lost else self.records
+        kept.append(record)
+        kept.sort(key=place)
+        del kept[: -self.limit]
+        return not is_lost and self.records[-1] is record
 
     def forget_lost(self, elections: Elections) -> bool:
-        """A leader was elected: what its log lacks never happened. Whether there was any of that."""
-        kept = [each for each in self.records if not elections.is_lost(each)]
-        if len(kept) == len(self.records):
+        """A leader was elected: what its log lacks is lost, and what it has is not. Whether that changed anything."""
+        known = sorted((*self.records, *self.lost), key=place)
+        records = [each for each in known if not elections.is_lost(each)]
+        if records == self.records:
             return False
-        self.records = kept
+        self.lost = [each for each in known if elections.is_lost(each)][-self.limit :]
+        self.records = records[-self.limit :]
         return True
+
+    def keep(self, is_kept: Callable[[R], bool]) -> None:
+        """Drop what counts no more, whether it is lost or not."""
+        self.records, self.lost = list(filter(is_kept, self.records)), list(filter(is_kept, self.lost))
 
 
 class NewestController(msgspec.Struct):

@@ -34,7 +34,8 @@ class QVote(TraceEvent, frozen=True, tag="q.vote"):
 
 
 class QRole(TraceEvent, frozen=True, tag="q.role"):
-    """A member of the quorum changed its role. ``votes``: ids that granted (leader only)."""
+    """A member of the quorum changed its role. ``votes``: ids that granted (leader only). ``log_epoch``: epoch of the
+    last record of its log, 0 of an empty one, -1 if that was not recorded."""
 
     directory_id: str
     epoch: int
@@ -42,6 +43,7 @@ class QRole(TraceEvent, frozen=True, tag="q.role"):
     leader_id: int
     log_end: int
     votes: list[int] = []
+    log_epoch: int = -1
 
 
 VotersCause = Literal["start", "append", "fetch", "truncate", "snapshot"]

@@ -45,10 +45,11 @@ FOUND = [
     ("replication", 1000179),
     ("replication", 1000416),
     ("upgrade", 1000431),
+    ("voters", 8),
 ]
 """Nemesis and seed of runs that found something in campaigns, as they are drawn today: a clock's skew that ends as a
 process starts; a voter that is told to fetch a snapshot; a record from a follower; a cut that was not written; a retry
-that commits; a fetch refused at a resignation."""
+that commits; a fetch refused at a resignation; a leader of the quorum that nobody copied from."""
 DRAWN = range(1, 101)
 
 

@@ -210,7 +210,7 @@ class BrokerIsUnfenced(WindowInvariant[BrokerState]):
         body = event.body
         if type(body) is NodeUp:
             # It must register again, whatever the controller still believes.
-            state.history.records = []
+            state.history = History(state.history.limit)
         else:
             assert type(body) is BrokerReg
             epoch = state.elections.epoch_of(event.node)

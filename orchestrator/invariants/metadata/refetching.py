@@ -129,10 +129,12 @@ class Refreshing(Ageing):
     took over, in order, nobody as a leader too. seen: partition -> leader epoch by which it judges others.
     backoff_ms: the first pause after a refresh, and the longest. ended_us: when the last one ended, -1 none; by:
     that event; failures: how many in a row were not answered. taken_us: when an answer was taken over last, -1
-    none; equivalent: how many in a row brought no news. anew: names of partitions that are taken for those of
-    another topic than before. unheard: what it must hear of next. hints: at leaders, by who refused it.
-    metadata_epoch: of the last answer that it took over by it. silent: who was asked, and is not in the core.
-    refreshes: when they are due, by which they may be late_us late; process: when it was stopped."""
+    none; asked_us: when the last one was asked for. equivalent: how many in a row brought no news, at least and, as
+    equivalent_most, at most: times are rounded, and a client forgets them once its metadata is too old. anew: names
+    of partitions that are taken for those of another topic than before. unheard: what it must hear of next. hints:
+    at leaders, by who refused it. metadata_epoch: of the last answer that it took over by it. silent: who was asked,
+    and is not in the core. refreshes: when they are due, by which they may be late_us late; process: when it was
+    stopped."""
 
     incarnation: int = 0
     keys: dict[str, str] = {}
@@ -143,7 +145,9 @@ class Refreshing(Ageing):
     ended_us: int = -1
     failures: int = 0
     taken_us: int = -1
+    asked_us: int = -1
     equivalent: int = 0
+    equivalent_most: int = 0
     anew: set[str] = set()
     unheard: Unheard | None = None
     hints: HintedLeaders = msgspec.field(default_factory=HintedLeaders)
@@ -159,7 +163,8 @@ class Refreshing(Ageing):
         """A client that starts knows nothing."""
         self.incarnation, self.leaders, self.seen, self.ended_us = incarnation, {}, {}, -1
         self.adopted, self.keys, self.metadata_epoch, self.failures = {}, {}, -1, 0
-        self.taken_us, self.equivalent, self.anew, self.unheard, self.age = -1, 0, set(), None, None
+        self.taken_us, self.equivalent, self.equivalent_most, self.asked_us = -1, 0, 0, -1
+        self.anew, self.unheard, self.age = set(), None, None
         self.hints, self.refreshes = HintedLeaders(), self.refreshes.anew()
 
     def repeats_before(self, at_us: int) -> int:
@@ -175,6 +180,8 @@ class Refreshing(Ageing):
             seen < 0 or partition_name(tp) in self.anew or (epoch is not None and (epoch < 0 or epoch > seen))
             for seen, epoch, tp in known
         )
+        surely_old = self.taken_us >= 0 and self.asked_us >= self.taken_us + self.max_age_us + EARLY_US
+        self.equivalent_most = 0 if news else (0 if surely_old else self.equivalent_most) + 1
         self.equivalent = 0 if news else self.repeats_before(event.wall) + 1
         self.taken_us = event.wall
 
@@ -439,14 +446,15 @@ class OutdatedMetadataIsRefetched(MetadataIsRefreshedByAge[Refreshing]):
         if body.outcome == "answered":
             self.kept(state, "refresh")
         if state.refreshes.failures:
-            state.equivalent = 0  # Metadata.failedUpdate
+            state.equivalent = state.equivalent_most = 0  # Metadata.failedUpdate
         late = self._late(state, event, body)
+        state.asked_us = event.wall - 1000 * body.took_ms
         state.refreshes.connected(event, body)
         return [*late, *self._early(state, event, body)]
 
     def _late(self, state: Refreshing, event: Stamped, body: Rpc) -> Emissions:
         """A refresh that was due began at the latest when the back-off was over."""
-        late = state.refreshes.refreshed(event, body, state.hints.brokers, state.equivalent, state.process)
+        late = state.refreshes.refreshed(event, body, state.hints.brokers, state.equivalent_most, state.process)
         # Whose topic is another one may have had news that it does not tell here.
         if late is None or state.clock or state.stopping or state.anew:
             return NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from actors.node.spec import ClusterSpec, TopicSpec, node_name
-from actors.trace.events import PartRemove
+from actors.trace.events import PartRemove, QRole
 from actors.trace.metadata_history import History
 from chaos.view import KEPT, ClusterView, PartitionView, Registration, new_view
 from tests.unit.invariants.test_topics_made_anew import ANEW, made_anew
@@ -76,3 +76,25 @@ def test_a_topic_that_was_lost_with_its_controller_keeps_nobody_waiting() -> Non
             view.fold(trace.events[-1])
         assert not view.living
         assert view.partitions[TP].steady()
+
+
+def test_what_a_passing_leader_of_the_quorum_lacked_holds_again() -> None:
+    """Shows that a change of a partition, and a topic, count where a leader that nobody copied from lacked them, and
+    its successor has them."""
+    view = new_view(ClusterSpec("id", [101, 102], [1, 2, 3], [TopicSpec("orders", "of-the-first", [[1, 2, 3]])]))
+    trace = TraceBuilder()
+    trace.role("controller-1", 1, "leader", 101)
+    trace.change(1, 0, cause="create", offset=5)
+    trace.change(1, 0, isr=[1], partition_epoch=1, offset=40)
+    trace.change(3, 0, cause="create", offset=41, tp="payments-0")
+    for node, epoch, log_end, isr, living in (
+        ("controller-2", 2, 10, [1, 2, 3], [TP]),
+        ("controller-1", 3, 50, [1], [TP, "payments-0"]),
+        ("controller-2", 4, 10, [1, 2, 3], [TP]),
+    ):
+        trace.emit(node, QRole("d", epoch, "leader", 101, log_end, log_epoch=1))
+        for event in trace.events:
+            view.fold(event)
+        trace.events.clear()
+        assert view.partitions[TP].isr == isr
+        assert list(view.living) == living

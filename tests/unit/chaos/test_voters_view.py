@@ -30,9 +30,9 @@ def voters(node: str, offset: int, epoch: int, **members: str) -> tuple[str, Any
     return node, QVoters("d", offset, epoch, epoch, ids, offset + 1, offset, "append")
 
 
-def leads(node: str, epoch: int, log_end: int) -> tuple[str, AnyTraceEvent]:
+def leads(node: str, epoch: int, log_end: int, log_epoch: int = -1) -> tuple[str, AnyTraceEvent]:
     """A leader is elected."""
-    return node, QRole("d", epoch, "leader", 101, log_end)
+    return node, QRole("d", epoch, "leader", 101, log_end, log_epoch=log_epoch)
 
 
 def test_the_newest_set_counts_until_it_is_lost() -> None:
@@ -45,6 +45,14 @@ def test_the_newest_set_counts_until_it_is_lost() -> None:
     assert lost.voters == ["controller-1", "controller-2"]
     lost.fold(Stamped("r", "controller-3", 0, 9, 9, 0, "", "", second[1]))
     assert lost.voters == ["controller-1", "controller-2"], "told of late"
+
+
+def test_a_set_that_the_next_leader_has_counts_again() -> None:
+    """Shows that a set which the log of a leader lacked, and that of the next one has, counts, whenever it was told."""
+    first, second = voters("controller-1", 2, 1, v101="a", v102="b"), voters("controller-1", 9, 1, v101="a")
+    before, after = leads("controller-2", 2, 9, 1), leads("controller-1", 3, 10, 1)
+    for events in ((first, second, before, after), (first, before, second, after), (first, before, after, second)):
+        assert seen(*events).voters == ["controller-1"]
 
 
 def test_a_voter_without_its_disk_is_none() -> None:

@@ -18,9 +18,9 @@ class Record(msgspec.Struct, frozen=True):
     offset: int
 
 
-def leads(epoch: int, log_end: int) -> QRole:
+def leads(epoch: int, log_end: int, log_epoch: int = -1) -> QRole:
     """A controller is elected."""
-    return QRole("directory", epoch, "leader", 101, log_end)
+    return QRole("directory", epoch, "leader", 101, log_end, log_epoch=log_epoch)
 
 
 def test_what_a_replaced_leader_appended_behind_its_successors_log_is_lost() -> None:
@@ -37,6 +37,48 @@ def test_what_a_replaced_leader_appended_behind_its_successors_log_is_lost() -> 
                 history.add(each, elections)
         assert history.records == [stands]
         assert history.newest is stands
+
+
+def test_what_the_next_leader_has_kept_stands_again() -> None:
+    """Shows that a leader from which nobody copied takes nothing away for good: a record that its log lacked stands
+    where the next leader's log ends in that record's epoch, behind it; and what that leader alone appended is lost."""
+    kept, beyond, of_second = Record(1, 12), Record(1, 14), Record(2, 10)
+    for order in itertools.permutations([kept, beyond, of_second, leads(2, 10, 1), leads(3, 14, 1)]):
+        elections, history = Elections(), History[Record](8)
+        for each in order:
+            if isinstance(each, QRole):
+                elections.take("controller-2", each)
+                history.forget_lost(elections)
+            else:
+                history.add(each, elections)
+        assert (history.records, history.lost) == ([kept], [beyond, of_second])
+    elections, history = Elections(), History[Record](8)
+    assert history.add(kept, elections) and not history.forget_lost(elections)
+    for role, newest in (
+        (leads(2, 10, 1), None),
+        (leads(3, 14, 1), kept),
+        (leads(4, 14, 3), kept),
+        (leads(5, 11, 2), None),
+    ):
+        elections.take("controller-2", role)
+        assert history.forget_lost(elections) is (role.epoch != 4)
+        assert history.newest is newest
+    history.keep(lambda each: each.offset > 12)
+    elections.take("controller-1", leads(6, 20, 1))
+    assert not history.forget_lost(elections)
+
+
+def test_the_log_of_a_leader_is_made_of_those_before_it() -> None:
+    """Shows that what a leader's log has of older leaders is what its last record's leader had of them; where it is not
+    known who appended that, what it has are all records before its end."""
+    elections = Elections()
+    for each in (leads(1, 0, 0), leads(2, 10, 1), leads(4, 20, 2), leads(5, 18, 2)):
+        elections.take("controller-1", each)
+    stands = [Record(1, 9), Record(2, 17), Record(5, 18), Record(6, 9)]
+    lost = [Record(1, 10), Record(2, 18), Record(3, 12), Record(4, 20)]
+    assert [elections.is_lost(each) for each in (*stands, *lost)] == [False] * 4 + [True] * 4
+    elections.take("controller-1", leads(8, 30, 7))
+    assert not elections.is_lost(Record(6, 29)) and elections.is_lost(Record(6, 30))
 
 
 def test_a_leaders_own_records_and_those_of_later_ones_stand() -> None:

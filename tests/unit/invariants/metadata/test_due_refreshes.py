@@ -20,8 +20,9 @@ LATE_MS = 21
 class Refreshes(TraceBuilder):
     """A client that is connected to broker-1. Times are milliseconds after the event before."""
 
-    def __init__(self, **profile: Any) -> None:
-        super().__init__(apart=0, nodes={CLIENT: {"config": CONFIG}}, **profile)
+    def __init__(self, max_age_ms: int = 300_000, **profile: Any) -> None:
+        config = {**CONFIG, "metadata.max.age.ms": max_age_ms}
+        super().__init__(apart=0, nodes={CLIENT: {"config": config}}, **profile)
         self.begins()
 
     def begins(self) -> None:
@@ -114,6 +115,23 @@ def test_pauses_that_grow() -> None:
         trace.takes()
     assert len(trace.wrong) == 1
     assert trace.wrong[0].endswith("too late for a back-off of at most 480 ms")
+
+
+@pytest.mark.parametrize(("early_ms", "wrong"), [(4, 0), (-4, 0), (-6, 1)])
+def test_answers_without_news_once_the_metadata_is_too_old(early_ms: int, wrong: int) -> None:
+    """Shows that an answer without news surely counts as the first in a row only if it was asked for when the one
+    before was too old, by more than what times may be off: else the next pause may be longer."""
+    trace = Refreshes(max_age_ms=1000)
+    seen(trace)
+    trace.asks(0)
+    trace.takes()
+    trace.lost(1000 - 1 - early_ms)
+    trace.asks(0)
+    trace.takes()
+    seen(trace)
+    trace.asks(2 * PAUSE_MS)
+    assert len(trace.wrong) == wrong
+    assert not wrong or trace.wrong[0].endswith("too late for a back-off of at most 120 ms")
 
 
 @pytest.mark.parametrize(("pause_ms", "wrong"), [(79, 0), (PAUSE_MS + LATE_MS - 2, 0), (PAUSE_MS + LATE_MS, 1)])
