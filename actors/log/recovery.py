@@ -159,6 +159,7 @@ def _settle_start(log: ReplicaLog, start: LogBase) -> None:
     elif start.offset > log.base.offset:
         log.start_offset = log.high_watermark = start.offset
     log.epochs.truncate_from_start(start.offset)
+    log.epochs.truncate_from_end(log.end_offset)  # as LogLoader.load: not even the epoch of an emptied log is left
 
 
 def _read(entry: bytes) -> Batch | None:
