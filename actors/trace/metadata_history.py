@@ -82,7 +82,8 @@ class Elections(msgspec.Struct):
             if began is None:
                 break  # of an election that is forgotten, or was not heard of yet
             end = began.end if end is None else min(end, began.end)
-            epoch = began.log_epoch if began.log_epoch >= 0 else self._epoch_before(epoch, record.quorum_epoch)
+            known = 0 <= began.log_epoch < epoch  # not of who leads twice in an epoch, which is a bug
+            epoch = began.log_epoch if known else self._epoch_before(epoch, record.quorum_epoch)
         return end is not None and (record.offset >= end or epoch < record.quorum_epoch)
 
     def _epoch_before(self, epoch: int, least: int) -> int:

@@ -77,6 +77,8 @@ def test_the_log_of_a_leader_is_made_of_those_before_it() -> None:
     stands = [Record(1, 9), Record(2, 17), Record(5, 18), Record(6, 9)]
     lost = [Record(1, 10), Record(2, 18), Record(3, 12), Record(4, 20)]
     assert [elections.is_lost(each) for each in (*stands, *lost)] == [False] * 4 + [True] * 4
+    elections.take("controller-1", leads(5, 19, 5))
+    assert elections.is_lost(Record(4, 19)) and not elections.is_lost(Record(5, 19)), "somebody leads twice in an epoch"
     elections.take("controller-1", leads(8, 30, 7))
     assert not elections.is_lost(Record(6, 29)) and elections.is_lost(Record(6, 30))
 
