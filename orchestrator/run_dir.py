@@ -196,14 +196,13 @@ RESTORE = "the directory as the run left it: restore it from a copy, or do the r
 
 
 def _look_at_parquet(part: Path) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from orchestrator.trace.schema import ARROW_SCHEMA
+    from orchestrator.trace.schema import ARROW_SCHEMA, PARQUET_DAMAGE
 
     try:
         found = pq.read_schema(part)
-    except (pa.ArrowException, OSError) as error:
+    except PARQUET_DAMAGE as error:
         first = str(error).partition("\n")[0].rstrip(".")
         raise wrong(part, f"not a whole Parquet file: {first}", RESTORE) from None
     if not found.equals(ARROW_SCHEMA):

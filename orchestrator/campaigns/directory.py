@@ -31,6 +31,7 @@ from orchestrator.campaigns.asked import CAMPAIGN_SCHEMA, Asked
 from orchestrator.campaigns.record import RunRecord
 from orchestrator.files import writing
 from orchestrator.run_dir import RESTORE, read_json, why, write_json, wrong
+from orchestrator.trace.schema import PARQUET_DAMAGE
 
 PREFIX = "campaign-"
 LATEST = "latest"
@@ -151,7 +152,7 @@ class CampaignDir:
                 raise wrong(self.results, f"part-{number:05}.parquet is missing, but there is a {path.name}", RESTORE)
             try:
                 found = _read(path)
-            except (pa.ArrowException, OSError, KeyError, msgspec.MsgspecError) as error:
+            except (*PARQUET_DAMAGE, KeyError, msgspec.MsgspecError) as error:
                 first = str(error).partition("\n")[0].rstrip(".")
                 if number < len(parts) - 1:
                     raise wrong(path, f"damaged: {first}", RESTORE) from None
@@ -166,7 +167,7 @@ class CampaignDir:
             try:
                 rows = pq.read_table(path, columns=list(Outcome.__struct_fields__)).to_pylist()
                 yield from msgspec.convert(rows, list[Outcome])
-            except (pa.ArrowException, OSError, KeyError, msgspec.MsgspecError) as error:
+            except (*PARQUET_DAMAGE, KeyError, msgspec.MsgspecError) as error:
                 raise wrong(path, f"damaged: {str(error).partition(chr(10))[0].rstrip('.')}", RESTORE) from None
 
     def _parts(self) -> list[Path]:

@@ -16,7 +16,7 @@ from chaos.errors import InputError
 from chaos.words import some
 from orchestrator.run_dir import RESTORE, RunDir, wrong
 from orchestrator.trace.rows import COLUMNS, row_to_stamped, stamped_to_row
-from orchestrator.trace.schema import ARROW_SCHEMA
+from orchestrator.trace.schema import ARROW_SCHEMA, PARQUET_DAMAGE
 
 TRACE = "trace"
 PHASE = str(CtlPhase.__struct_config__.tag)
@@ -63,7 +63,7 @@ def trace_of(directory: RunDir) -> Iterator[Stamped]:
         for event in read_events(directory.path):
             yield event
             number += 1
-    except (pa.ArrowException, OSError, *DAMAGE) as damage:
+    except (*PARQUET_DAMAGE, *DAMAGE) as damage:
         raise _damaged(directory, f"damaged after {some(number, 'event')}", damage) from damage
 
 
@@ -78,7 +78,7 @@ def table_of(directory: RunDir) -> pa.Table:
     parts = directory.trace_parts()
     try:
         return pa.concat_tables(pq.ParquetFile(part).read() for part in parts)
-    except (pa.ArrowException, OSError) as damage:
+    except PARQUET_DAMAGE as damage:
         raise _damaged(directory, "damaged", damage) from damage
 
 

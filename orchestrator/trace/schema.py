@@ -26,6 +26,9 @@ _KINDS: dict[str, str] = {
 
 ARROW_SCHEMA = pa.schema([pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind in _KINDS.items()])
 
+PARQUET_DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError)
+"""What it may raise to read a Parquet file that somebody has damaged."""
+
 
 def spark_schema() -> StructType:
     """The schema to read chunks and Parquet with; Spark must never infer one."""

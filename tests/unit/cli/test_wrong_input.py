@@ -387,6 +387,12 @@ DAMAGES = {
         "part-00000.parquet: not a whole Parquet file",
         "restore it",
     ),
+    "a column's name is no text": (
+        CHECK,
+        lambda run: _replace(run / "trace" / "part-00000.parquet", b"incarnation", b"\x90ncarnation"),
+        "part-00000.parquet: not a whole Parquet file: 'utf-8' codec can't decode",
+        "restore it",
+    ),
     "cut page": (EVENT, _cut_page, "trace: damaged after 0 events: ", "restore it"),
     "other columns": (CHECK, _other_columns, "without the columns run, node", "restore it"),
     "a part is missing": (CHECK, _gap, "part-00000.parquet is missing", "restore it"),
