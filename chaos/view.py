@@ -224,7 +224,7 @@ class ClusterView(msgspec.Struct):
         )
 
     def _forget_lost(self) -> None:
-        """A leader was elected: what its log lacks never happened."""
+        """A leader was elected: what its log lacks is lost, and what it has is not."""
         for found in self.partitions.values():
             unknown = found.changes.newest is None
             if found.changes.forget_lost(self.elections) and (unknown or not found.removed):

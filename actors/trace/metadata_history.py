@@ -115,13 +115,12 @@ class History(msgspec.Struct, Generic[R]):
 
     def forget_lost(self, elections: Elections) -> bool:
         """A leader was elected: what its log lacks is lost, and what it has is not. Whether that changed anything."""
-        known = sorted((*self.records, *self.lost), key=place)
-        records = [each for each in known if not elections.is_lost(each)]
-        if records == self.records:
-            return False
-        self.lost = [each for each in known if elections.is_lost(each)][-self.limit :]
-        self.records = records[-self.limit :]
-        return True
+        records: list[R] = []
+        lost: list[R] = []
+        for each in sorted((*self.records, *self.lost), key=place):
+            (lost if elections.is_lost(each) else records).append(each)
+        before, self.records, self.lost = self.records, records[-self.limit :], lost[-self.limit :]
+        return self.records != before
 
     def keep(self, is_kept: Callable[[R], bool]) -> None:
         """Drop what counts no more, whether it is lost or not."""
